@@ -62,14 +62,17 @@ else
 	@$(PART) test-torture
 endif
 
-torture: ## Inject random faults; STORE=lease|zookeeper|etcd|file, MINUTES=3, SEED=, SCHEDULE=
+torture: ## Inject random faults; STORE=lease|zookeeper|etcd|file, MINUTES=3, SEED=, SCHEDULE=, PEERS=1, RECORD=file
 	$(if $(filter lease zookeeper etcd file,$(STORE)),,$(error STORE is lease, zookeeper, etcd, or file, and not '$(STORE)'))
 	$(call need,setpriv strace unshare)
 	$(if $(filter zookeeper,$(STORE)),$(call need,java mvn))
 	$(if $(filter zookeeper,$(STORE)),tests/servers/zookeeper/fetch.sh)
 	$(if $(filter lease etcd,$(STORE)),$(call need,go))
 	$(if $(filter lease etcd,$(STORE)),tests/servers/kubernetes/build.sh)
+	$(if $(PEERS),$(if $(filter zookeeper,$(STORE)),tests/servers/peers/build.sh))
+	$(if $(PEERS),$(if $(filter etcd,$(STORE)),tests/servers/etcd/build.sh))
 	BATON_TORTURE_MINUTES='$(MINUTES)' BATON_TORTURE_SEED='$(SEED)' BATON_TORTURE_SCHEDULE='$(SCHEDULE)' \
+	  BATON_TORTURE_PEERS='$(PEERS)' BATON_TORTURE_RECORD='$(RECORD)' \
 	  $(CARGO) test --locked --test it -- --exact torture::cases::$(STORE) --nocapture
 
 # Says what a part is, runs it, and says how long it took.

@@ -111,7 +111,7 @@ impl Server {
         identity: &str,
         session_timeout: Duration,
     ) -> Result<Self> {
-        let (java, arguments) = curator_candidate();
+        let (java, arguments) = curator_candidate("Candidate");
         let mut command = guarded(java);
         command.args(arguments).args([
             format!("servers={servers}"),

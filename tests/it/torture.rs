@@ -8,15 +8,21 @@
 //! ```
 //!
 //! Each run has a server of its own and two elections of three candidates, which restart when they
-//! end. Over files, the candidates of one election run a command. Start with `cases`.
+//! end. Over files, the candidates of one election run a command. With `PEERS=1`, there is one
+//! election of ours and one of each peer of the store, and every fault meets each of them. Start
+//! with `cases`.
 
 mod arena;
 mod cases;
 mod fault;
 mod figures;
 mod injection;
+mod peers;
+pub(crate) mod record;
 mod run;
 mod schedule;
 mod shrink;
+mod spans;
 mod stores;
+mod tally;
 mod watch;

@@ -25,7 +25,8 @@ impl<'a> Contender<'a, EtcdKeys> {
             Program::Go => {
                 let log = rig.folder().join(format!("{name}.log"));
                 let ttl = rig.timing.lease_duration;
-                Side::Theirs(Peer::etcd_election(endpoints, &prefix(rig), name, ttl, log))
+                let peer = Peer::etcd_election(endpoints, &prefix(rig), name, ttl, log);
+                Side::Theirs(peer.once("campaigning"))
             }
         };
         Self::new(rig, name, process)

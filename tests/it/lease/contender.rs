@@ -31,12 +31,8 @@ impl<'a> Contender<'a, Leases> {
                     "--release-on-cancel".to_owned(),
                     "-v=5".to_owned(),
                 ];
-                Side::Theirs(Peer::client_go(
-                    access,
-                    ELECTION,
-                    name,
-                    &flags.each_ref().map(String::as_str),
-                ))
+                let flags = flags.each_ref().map(String::as_str);
+                Side::Theirs(Peer::client_go(access, ELECTION, name, &flags).once("listening"))
             }
         };
         Self::new(rig, name, process)

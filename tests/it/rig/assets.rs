@@ -64,11 +64,11 @@ pub(crate) fn client_go_candidate() -> PathBuf {
     existing(cache("kubernetes").join("client-go-candidate"), &format!("{KUBERNETES} once"))
 }
 
-/// A candidate that uses Curator: see tests/servers/peers/curator. Returns Java and its first
+/// A candidate that uses Curator, a class of tests/servers/peers/curator. Returns Java and its first
 /// arguments, which make it start fast, stay small, and answer without delayed acknowledgements.
-pub(crate) fn curator_candidate() -> (PathBuf, Vec<String>) {
+pub(crate) fn curator_candidate(class: &str) -> (PathBuf, Vec<String>) {
     let folder = cache("peers").join("curator");
-    existing(folder.join("Candidate.class"), PEERS);
+    existing(folder.join(class).with_extension("class"), PEERS);
     let folder = folder.display();
     let arguments = [
         "-Xms16m",
@@ -80,7 +80,7 @@ pub(crate) fn curator_candidate() -> (PathBuf, Vec<String>) {
         "-Dorg.slf4j.simpleLogger.showDateTime=true",
         "-cp",
         &format!("{folder}:{folder}/*"),
-        "Candidate",
+        class,
     ];
     (PathBuf::from("java"), arguments.map(str::to_owned).to_vec())
 }

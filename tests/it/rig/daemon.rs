@@ -56,6 +56,19 @@ impl Daemon {
         self.signal(Signal::CONT);
     }
 
+    /// Sends a signal unless it has ended. Returns whether it did.
+    pub(crate) fn try_signal(&mut self, signal: Signal) -> bool {
+        let runs = !self.has_ended();
+        if runs {
+            kill_process(Pid::from_child(&self.child), signal).expect("it has not been waited for");
+        }
+        runs
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("it is our child").is_some()
+    }
+
     /// Its exit code, or `None` while it runs.
     pub(crate) fn exit_code(&mut self) -> Option<i32> {
         self.child.try_wait().expect("it is our child")?.code()

@@ -35,7 +35,7 @@ pub(crate) struct InZooKeeper<'a> {
 
 impl Peer {
     /// Starts client-go's candidate for `lease` in the namespace of `access`; `flags` are the
-    /// program's own. Returns once it answers.
+    /// program's own. It logs `listening` once it answers.
     pub(crate) fn client_go(access: &Access, lease: &str, identity: &str, flags: &[&str]) -> Self {
         let mut arguments = vec![
             format!("--kubeconfig={}", access.kubeconfig_path()),
@@ -45,12 +45,7 @@ impl Peer {
         ];
         arguments.extend(flags.iter().map(|&flag| flag.to_owned()));
         let log = access.kubeconfig().with_extension(format!("{identity}.log"));
-        let mut started = Self::start(assets::client_go_candidate(), arguments, log);
-        wait_for(STARTUP, "the client-go candidate listens", || {
-            started.process.assert_alive();
-            started.first_logged("listening")
-        });
-        started
+        Self::start(assets::client_go_candidate(), arguments, log)
     }
 
     /// Starts `etcdctl lock` for a lock of the etcd at `address`. It runs the shell script while it
@@ -87,8 +82,8 @@ impl Peer {
         Self::start(assets::etcdctl(), arguments.to_vec(), log)
     }
 
-    /// Starts a `concurrency.Election` of etcd's Go client, at these URLs of members. Returns once
-    /// it has a session.
+    /// Starts a `concurrency.Election` of etcd's Go client, at these URLs of members. It logs
+    /// `campaigning` once it has a session.
     pub(crate) fn etcd_election(
         endpoints: &str,
         prefix: &str,
@@ -102,17 +97,21 @@ impl Peer {
             format!("--identity={identity}"),
             format!("--ttl={}", ttl.as_secs()),
         ];
-        let mut started = Self::start(assets::etcd_election_candidate(), arguments.into(), log);
-        wait_for(STARTUP, "the candidate has a session", || {
-            started.process.assert_alive();
-            started.first_logged("campaigning")
-        });
-        started
+        Self::start(assets::etcd_election_candidate(), arguments.into(), log)
     }
 
     /// Starts a `LeaderLatch` of Curator.
     pub(crate) fn curator(election: &InZooKeeper<'_>, identity: &str) -> Self {
-        let (java, mut arguments) = assets::curator_candidate();
+        Self::curator_recipe("Candidate", election, identity)
+    }
+
+    /// Starts a `LeaderSelector` of Curator.
+    pub(crate) fn curator_selector(election: &InZooKeeper<'_>, identity: &str) -> Self {
+        Self::curator_recipe("Selector", election, identity)
+    }
+
+    fn curator_recipe(class: &str, election: &InZooKeeper<'_>, identity: &str) -> Self {
+        let (java, mut arguments) = assets::curator_candidate(class);
         arguments.extend([
             format!("servers={}", election.servers),
             format!("path={}", election.path),
@@ -135,6 +134,15 @@ impl Peer {
 
     fn start(program: PathBuf, arguments: Vec<String>, log: PathBuf) -> Self {
         Self { process: Daemon::start(program, arguments, &log), log }
+    }
+
+    /// Waits until it has logged this event.
+    pub(crate) fn once(mut self, event: &str) -> Self {
+        wait_for(STARTUP, &format!("the candidate logs {event}"), || {
+            self.process.assert_alive();
+            self.first_logged(event)
+        });
+        self
     }
 
     /// Its events so far, in order: `started_leading` and `work_cancelled`; for client-go also

@@ -4,15 +4,15 @@
 //! while connections are open, or hold requests from the first one that contains certain bytes.
 
 mod flow;
+mod pump;
 mod tests;
 
 use super::lock;
 pub(crate) use flow::{Direction, Flow};
-use socket2::SockRef;
+use pump::Pump;
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::mem::take;
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -20,15 +20,6 @@ use std::time::Duration;
 
 /// How long a pump waits for bytes before it checks its orders again. Bytes wake it at once.
 const POLL: Duration = Duration::from_millis(5);
-
-/// How late bytes are under [`Flow::Delay`], at least: less than a call may take.
-const DELAY: Duration = Duration::from_millis(150);
-
-/// How often a pump checks for the server's answer to a late request.
-const ANSWER_POLLS: u32 = 1_000;
-
-/// The record that announces the end of TLS 1.3: its first bytes, and its length.
-const CLOSE_NOTIFY: (&[u8], usize) = (&[0x17, 3, 3, 0, 19], 24);
 
 pub(crate) struct Proxy {
     address: SocketAddr,
@@ -42,6 +33,7 @@ struct Shared {
     orders: Mutex<Orders>,
     held: [AtomicUsize; 2],
     affected: AtomicUsize,
+    carried: AtomicUsize,
 }
 
 struct Orders {
@@ -95,7 +87,12 @@ impl Proxy {
             over: false,
         };
         let orders = Mutex::new(orders);
-        let shared = Arc::new(Shared { orders, held: <_>::default(), affected: <_>::default() });
+        let shared = Arc::new(Shared {
+            orders,
+            held: <_>::default(),
+            affected: <_>::default(),
+            carried: <_>::default(),
+        });
         let acceptor = thread::spawn({
             let shared = Arc::clone(&shared);
             move || accept(&listener, &shared)
@@ -125,6 +122,11 @@ impl Proxy {
     /// How many bytes and connections were treated in any other way than [`Flow::Pass`].
     pub(crate) fn affected(&self) -> usize {
         self.shared.affected.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes both sides have sent.
+    pub(crate) fn carried(&self) -> usize {
+        self.shared.carried.load(Ordering::Relaxed)
     }
 
     /// Sends new connections to another server, such as one restarted on another port.
@@ -213,178 +215,4 @@ fn connect_pumps(
     let pumps =
         [pump(client, server, Direction::Requests)?, pump(server, client, Direction::Replies)?];
     Ok(pumps.map(|pump| thread::spawn(move || pump.run())))
-}
-
-/// One direction of one connection.
-struct Pump {
-    from: TcpStream,
-    to: TcpStream,
-    direction: Direction,
-    /// The chunks in the order read; an empty one is the end of the stream.
-    waiting: VecDeque<Vec<u8>>,
-    /// How many of its bytes are counted as held.
-    counted: usize,
-    /// How often the server has answered on this connection.
-    answers: Arc<AtomicUsize>,
-    /// How many cuts and blackholes there were before this connection.
-    since: (usize, usize),
-    shared: Arc<Shared>,
-}
-
-impl Pump {
-    fn run(mut self) {
-        if !matches!(self.pass_until_the_end(), Ok(true)) {
-            let abrupt = lock(&self.shared.orders).abrupt;
-            for stream in [&self.from, &self.to] {
-                // The sockets may be closed already. Closing with a zero linger sends a reset.
-                if abrupt {
-                    SockRef::from(stream).set_linger(Some(Duration::ZERO)).ok();
-                } else {
-                    stream.shutdown(Shutdown::Both).ok();
-                }
-            }
-        }
-        while self.pop().is_some() {}
-    }
-
-    /// Returns whether the other direction may continue without this one.
-    fn pass_until_the_end(&mut self) -> io::Result<bool> {
-        let (mut ended, mut late, mut lost) = (false, false, false);
-        loop {
-            if ended {
-                thread::sleep(POLL);
-            } else if let Some(bytes) = self.read() {
-                ended = bytes.is_empty();
-                if self.direction == Direction::Requests {
-                    lock(&self.shared.orders).apply_hold_at(&bytes);
-                }
-                self.waiting.push_back(bytes);
-            }
-            match self.order() {
-                Flow::Hold => {
-                    self.count_held();
-                    late = true;
-                }
-                Flow::Lose => {
-                    while self.pop().is_some() {
-                        lost = true;
-                        self.count_affected(1);
-                    }
-                }
-                Flow::Close => {
-                    self.count_affected(1);
-                    return Ok(false);
-                }
-                Flow::Truncate => {
-                    if let Some(bytes) = self.pop() {
-                        self.count_affected(1);
-                        self.to.write_all(&bytes[..bytes.len() / 2])?;
-                        return Ok(false);
-                    }
-                }
-                Flow::Pass | Flow::Delay if lost => return Ok(false),
-                flow @ (Flow::Pass | Flow::Delay) => {
-                    if flow == Flow::Delay && !self.waiting.is_empty() {
-                        self.count_affected(1);
-                        thread::sleep(DELAY);
-                    }
-                    self.deliver(late)?;
-                    late = false;
-                    if ended && self.waiting.is_empty() {
-                        self.to.shutdown(Shutdown::Write)?;
-                        return Ok(true);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Delivers a late request as if its sender were still there. A server abandons a request whose
-    /// connection ends, so the end of the stream, and the TLS record that announces it, wait for an
-    /// answer.
-    fn deliver(&mut self, late: bool) -> io::Result<()> {
-        let answers = self.answers.load(Ordering::Relaxed);
-        let mut has_request = false;
-        while matches!(self.order(), Flow::Pass | Flow::Delay)
-            && let Some(bytes) = self.pop()
-        {
-            let (request, close_notify) = bytes.split_at(close_notify_in(&bytes));
-            self.to.write_all(request)?;
-            has_request |= !request.is_empty();
-            let is_over = bytes.is_empty() || !close_notify.is_empty();
-            if late && self.direction == Direction::Requests && is_over && take(&mut has_request) {
-                self.await_more_than(answers);
-            }
-            self.to.write_all(close_notify)?;
-        }
-        Ok(())
-    }
-
-    fn await_more_than(&self, answers: usize) {
-        for _ in 0..ANSWER_POLLS {
-            if self.answers.load(Ordering::Relaxed) > answers || self.order() == Flow::Close {
-                return;
-            }
-            thread::sleep(POLL);
-        }
-    }
-
-    fn order(&self) -> Flow {
-        let orders = lock(&self.shared.orders);
-        let (cuts, blackholes) = self.since;
-        if orders.over || orders.cuts != cuts {
-            Flow::Close
-        } else if orders.blackholes != blackholes {
-            Flow::Lose
-        } else {
-            orders.flows[self.direction as usize]
-        }
-    }
-
-    fn read(&mut self) -> Option<Vec<u8>> {
-        let mut buffer = [0; 16 * 1024];
-        match self.from.read(&mut buffer) {
-            Ok(length) => {
-                self.answers
-                    .fetch_add((self.direction == Direction::Replies).into(), Ordering::Relaxed);
-                Some(buffer[..length].to_vec())
-            }
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
-            {
-                None
-            }
-            Err(_) => Some(Vec::new()), // the sender has gone, for whatever reason
-        }
-    }
-
-    fn count_held(&mut self) {
-        let waiting = self.waiting.iter().map(Vec::len).sum::<usize>();
-        self.shared.held[self.direction as usize]
-            .fetch_add(waiting - self.counted, Ordering::Relaxed);
-        self.count_affected(waiting - self.counted);
-        self.counted = waiting;
-    }
-
-    fn count_affected(&self, count: usize) {
-        self.shared.affected.fetch_add(count, Ordering::Relaxed);
-    }
-
-    fn pop(&mut self) -> Option<Vec<u8>> {
-        let bytes = self.waiting.pop_front()?;
-        // The counted bytes are at the front of the queue, so a chunk is counted entirely or not at
-        // all.
-        if self.counted > 0 {
-            self.counted -= bytes.len();
-            self.shared.held[self.direction as usize].fetch_sub(bytes.len(), Ordering::Relaxed);
-        }
-        Some(bytes)
-    }
-}
-
-/// The index of the closing record at the end of these bytes; their length if there is none.
-fn close_notify_in(bytes: &[u8]) -> usize {
-    let (begins, length) = CLOSE_NOTIFY;
-    let at = bytes.len().saturating_sub(length);
-    if bytes[at..].len() == length && bytes[at..].starts_with(begins) { at } else { bytes.len() }
 }

@@ -14,9 +14,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many elections a run has.
-pub(super) const COUNT: usize = 2;
-
 /// How long a candidate that has ended is left alone.
 const RESTART_DELAY: Duration = Duration::from_millis(250);
 
@@ -44,7 +41,7 @@ pub(super) struct Slot {
     pub(super) election: usize,
     number: usize,
     pub(super) candidate: Arc<Candidate>,
-    pub(super) proxy: Option<Proxy>,
+    pub(super) proxy: Option<Arc<Proxy>>,
     /// The state directory, and how many there were before.
     state: Option<(PathBuf, usize)>,
 }
@@ -65,8 +62,9 @@ pub(super) struct Active {
 }
 
 impl<'a, S: Tortured> Arena<'a, S> {
-    /// Starts every candidate.
+    /// Starts every candidate of so many elections.
     pub(super) fn begin(
+        elections: usize,
         rig: &'a Rig<S>,
         server: &'a mut S::Server,
         ledger: Option<&'a Ledger<'a, S>>,
@@ -79,11 +77,11 @@ impl<'a, S: Tortured> Arena<'a, S> {
             server,
             ledger,
         };
-        for at in 0..COUNT * CANDIDATES {
+        for at in 0..elections * CANDIDATES {
             let (election, number) = (at / CANDIDATES, at % CANDIDATES);
-            let proxy = S::address(arena.server).map(Proxy::to);
+            let proxy = S::address(arena.server).map(|address| Arc::new(Proxy::to(address)));
             let state = (number == 0).then(|| arena.state_directory(at, 0));
-            let candidate = arena.start(election, number, proxy.as_ref(), state.as_ref());
+            let candidate = arena.start(election, number, proxy.as_deref(), state.as_ref());
             arena.slots.push(Slot { election, number, candidate, proxy, state });
         }
         arena
@@ -91,6 +89,9 @@ impl<'a, S: Tortured> Arena<'a, S> {
 
     /// Where a step acts now; an error says why it cannot.
     pub(super) fn target(&self, step: &Step) -> Result<Target, String> {
+        if step.victim.election().is_some_and(|election| self.of(election).count() == 0) {
+            return Err(format!("there is no {}", step.victim));
+        }
         let target = match (step.fault.scope(), step.victim) {
             (Scope::Store, Victim::Store) => Target::Store,
             (Scope::Record, Victim::Leader(election)) => Target::Record(election),
@@ -177,7 +178,7 @@ impl<'a, S: Tortured> Arena<'a, S> {
             }
             let Slot { number, candidate, proxy, state, .. } = &self.slots[at];
             must_be_explained(candidate);
-            let next = self.start(election, *number, proxy.as_ref(), state.as_ref());
+            let next = self.start(election, *number, proxy.as_deref(), state.as_ref());
             self.slots[at].candidate = next;
         }
     }

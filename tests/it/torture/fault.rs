@@ -178,6 +178,44 @@ impl Fault {
         }
     }
 
+    /// Whether any program can have it, so that it compares them. Peers have no endpoints, no state
+    /// directory, and records of their own; and only an application says what SIGHUP means.
+    pub(super) const fn applies_to_any_program(self) -> bool {
+        match self {
+            Self::Kill
+            | Self::Pause
+            | Self::Freeze
+            | Self::Starve
+            | Self::Terminate
+            | Self::Partition
+            | Self::HoldRequests
+            | Self::HoldReplies
+            | Self::LoseReplies
+            | Self::Delay
+            | Self::Truncate
+            | Self::Refuse
+            | Self::Cut
+            | Self::Reset
+            | Self::Blackhole
+            | Self::StorePaused
+            | Self::StoreKilled
+            | Self::SlowDisk => true,
+            Self::Restart
+            | Self::Interrupt
+            | Self::HangUp
+            | Self::TerminateTwice
+            | Self::Resign
+            | Self::Stopping
+            | Self::Descriptors
+            | Self::FullDisk
+            | Self::DiskErrors
+            | Self::Rights
+            | Self::Label
+            | Self::Usurp
+            | Self::Delete => false,
+        }
+    }
+
     /// The part of the arena that it affects.
     pub(super) const fn scope(self) -> Scope {
         match self {

@@ -3,6 +3,7 @@
 //! Pure. Start with [`Figures`].
 
 use super::fault::Fault;
+use super::tally::Tally;
 use crate::rig::{Answer, Moment};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,6 +20,8 @@ pub(super) struct Figures {
     void: BTreeMap<String, usize>,
     /// How often a missing leader or a change of leader was excused by the machine.
     excused: usize,
+    /// Each program, in a run beside the peers.
+    pub(super) programs: Vec<(&'static str, Tally)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,8 +60,27 @@ impl Figures {
         }
     }
 
+    /// Adds the figures of each program in a run beside the peers.
+    pub(super) fn add_programs(
+        &mut self,
+        tallies: impl IntoIterator<Item = (&'static str, Tally)>,
+    ) {
+        for (name, tally) in tallies {
+            match self.programs.iter_mut().find(|(other, _)| *other == name) {
+                Some((_, total)) => total.add(tally),
+                None => self.programs.push((name, tally)),
+            }
+        }
+    }
+
+    /// How many faults of each kind acted.
+    pub(super) fn acted(&self) -> impl Iterator<Item = (Fault, usize)> {
+        self.faults.iter().map(|(fault, count)| (*fault, count.acted))
+    }
+
     /// Adds the figures of other runs.
     pub(super) fn add(&mut self, other: Self) {
+        self.add_programs(other.programs);
         self.runs += other.runs;
         self.terms += other.terms;
         self.excused += other.excused;
@@ -74,9 +96,14 @@ impl Figures {
 
     /// Whether more faults acted than not: a run proves little otherwise.
     pub(super) fn prove_anything(&self) -> bool {
-        let [acted, void] = [|count: &Count| count.acted, |count: &Count| count.void]
-            .map(|of| self.faults.values().map(of).sum::<usize>());
+        let [acted, void] = self.counts();
         acted >= void
+    }
+
+    /// How many faults acted, and how many were void.
+    pub(super) fn counts(&self) -> [usize; 2] {
+        [|count: &Count| count.acted, |count: &Count| count.void]
+            .map(|of| self.faults.values().map(of).sum())
     }
 }
 
@@ -94,7 +121,7 @@ fn longest_gap(mut spans: Vec<(Moment, Moment)>) -> Duration {
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { runs, terms, longest_gap, faults, void, excused } = self;
+        let Self { runs, terms, longest_gap, faults, void, excused, programs } = self;
         let acted: usize = faults.values().map(|count| count.acted).sum();
         writeln!(
             f,
@@ -107,6 +134,9 @@ impl fmt::Display for Figures {
         }
         for (why, count) in void {
             writeln!(f, "  void {count:4} times: {why}")?;
+        }
+        for (name, tally) in programs {
+            writeln!(f, "  {name}: {tally}")?;
         }
         Ok(())
     }

@@ -2,14 +2,16 @@
 //!
 //! Start with [`begin`].
 
+mod link;
+mod process;
+
 use super::arena::{Arena, Target};
 use super::fault::Fault;
 use super::stores::Tortured;
-use crate::rig::{
-    Candidate, CpuQuota, Delay, Direction, ELECTIONS, FewDescriptors, Flow, Freezer, processor_time,
-};
+use crate::rig::{Candidate, Delay, ELECTIONS, FewDescriptors};
+pub(super) use link::on_link;
+pub(super) use process::{Undo as ProcessUndo, Victim, on_process};
 use rustix::process::Signal;
-use std::fs;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -82,33 +84,41 @@ fn on_candidate<'a, S: Tortured>(
     fault: Fault,
     at: usize,
 ) -> Begun<'a, S> {
-    use Direction::{Replies, Requests};
     let candidate = Arc::clone(&arena.slots[at].candidate);
+    if fault == Fault::Kill {
+        arena.forget(at);
+    }
+    if let Some(begun) = on_process(&candidate, fault) {
+        return begun.map(anywhere);
+    }
+    let link = arena.slots[at].proxy.as_ref();
+    if let Some(undo) = link.and_then(|proxy| on_link(proxy, fault)) {
+        return Ok(anywhere(undo));
+    }
     match fault {
-        Fault::Kill => {
-            arena.forget(at);
-            signal(candidate, Signal::KILL)
-        }
-        Fault::Restart => signal(candidate, Signal::KILL),
-        Fault::Terminate => signal(candidate, Signal::TERM),
-        Fault::Interrupt => signal(candidate, Signal::INT),
-        Fault::HangUp => signal(candidate, Signal::HUP),
-        Fault::TerminateTwice => terminate_twice(candidate),
-        Fault::Pause => pause(candidate),
-        Fault::Freeze => freeze(candidate),
-        Fault::Starve => starve(candidate),
         Fault::Resign => Ok(resign(candidate)),
         Fault::Stopping => Ok(stopping(candidate)),
         Fault::Descriptors => descriptors(arena, candidate, at),
         Fault::DiskErrors => Ok(disk_errors(candidate)),
-        Fault::Partition => flow(arena, at, &[Requests, Replies], Flow::Hold),
-        Fault::HoldRequests => flow(arena, at, &[Requests], Flow::Hold),
-        Fault::HoldReplies => flow(arena, at, &[Replies], Flow::Hold),
-        Fault::LoseReplies => flow(arena, at, &[Replies], Flow::Lose),
-        Fault::Delay => flow(arena, at, &[Requests, Replies], Flow::Delay),
-        Fault::Truncate => flow(arena, at, &[Replies], Flow::Truncate),
-        Fault::Refuse => flow(arena, at, &[Requests, Replies], Flow::Close),
-        Fault::Cut | Fault::Reset | Fault::Blackhole => once(arena, fault, at),
+        Fault::Kill
+        | Fault::Restart
+        | Fault::Terminate
+        | Fault::Interrupt
+        | Fault::HangUp
+        | Fault::TerminateTwice
+        | Fault::Pause
+        | Fault::Freeze
+        | Fault::Starve => Err("it affects no process alone".to_owned()),
+        Fault::Partition
+        | Fault::HoldRequests
+        | Fault::HoldReplies
+        | Fault::LoseReplies
+        | Fault::Delay
+        | Fault::Truncate
+        | Fault::Refuse
+        | Fault::Cut
+        | Fault::Reset
+        | Fault::Blackhole => Err("the store has no link".to_owned()),
         Fault::StorePaused
         | Fault::StoreKilled
         | Fault::SlowDisk
@@ -120,52 +130,9 @@ fn on_candidate<'a, S: Tortured>(
     }
 }
 
-/// Sends one signal. It has acted if the process ends.
-fn signal<'a, S: Tortured>(candidate: Arc<Candidate>, signal: Signal) -> Begun<'a, S> {
-    candidate.try_signal(signal).ok_or("the process had ended")?;
-    Ok(Box::new(move |_| {
-        proven(!candidate.is_alive(), "the process had not ended when the fault did")
-    }))
-}
-
-/// It has acted if the process was still stopping at the second signal.
-fn terminate_twice<'a, S: Tortured>(candidate: Arc<Candidate>) -> Begun<'a, S> {
-    candidate.try_signal(Signal::TERM).ok_or("the process had ended")?;
-    Ok(Box::new(move |_| {
-        proven(candidate.try_signal(Signal::TERM).is_some(), "it stopped before the second signal")
-    }))
-}
-
-fn pause<'a, S: Tortured>(candidate: Arc<Candidate>) -> Begun<'a, S> {
-    candidate.try_signal(Signal::STOP).ok_or("the process had ended")?;
-    Ok(Box::new(move |_| {
-        let was_stopped = is_stopped(candidate.pid());
-        candidate.try_signal(Signal::CONT);
-        proven(was_stopped, "the process was not stopped")
-    }))
-}
-
-/// It has acted if the process has used no processor time.
-fn freeze<'a, S: Tortured>(candidate: Arc<Candidate>) -> Begun<'a, S> {
-    let freezer = Freezer::freeze(candidate.pid()).ok_or("this user can make no cgroup")?;
-    let before = processor_time(candidate.pid());
-    Ok(Box::new(move |_| {
-        let was_frozen = processor_time(candidate.pid()) == before;
-        drop(freezer);
-        proven(was_frozen, "the process ran")
-    }))
-}
-
-fn starve<'a, S: Tortured>(candidate: Arc<Candidate>) -> Begun<'a, S> {
-    let quota = CpuQuota::hundredth().ok_or("this user can make no cgroup")?;
-    if !quota.admit(candidate.pid()) {
-        return Err("the process had ended".to_owned());
-    }
-    Ok(Box::new(move |_| {
-        let waited = quota.throttled() > 0;
-        quota.release(candidate.pid());
-        proven(waited, "the process never waited for its quota")
-    }))
+/// The end of a fault that needs nothing of the arena.
+fn anywhere<'a, S: Tortured>(undo: ProcessUndo) -> Undo<'a, S> {
+    Box::new(move |_| undo())
 }
 
 fn resign<'a, S: Tortured>(candidate: Arc<Candidate>) -> Undo<'a, S> {
@@ -219,42 +186,6 @@ fn disk_errors<'a, S: Tortured>(candidate: Arc<Candidate>) -> Undo<'a, S> {
         drop(errors);
         proven(troubles(&candidate) != before, "the process wrote nothing")
     })
-}
-
-/// It has acted if the proxy has treated anything differently.
-fn flow<'a, S: Tortured>(
-    arena: &Arena<'a, S>,
-    at: usize,
-    directions: &'static [Direction],
-    flow: Flow,
-) -> Begun<'a, S> {
-    let proxy = arena.slots[at].proxy.as_ref().ok_or("the store has no link")?;
-    let before = proxy.affected();
-    let set = move |arena: &Arena<'a, S>, flow| {
-        let proxy = arena.slots[at].proxy.as_ref().expect("it had one");
-        for direction in directions {
-            proxy.set(*direction, flow);
-        }
-        proxy.affected()
-    };
-    set(arena, flow);
-    Ok(Box::new(move |arena| proven(set(arena, Flow::Pass) > before, "nothing was on the link")))
-}
-
-fn once<'a, S: Tortured>(arena: &Arena<'a, S>, fault: Fault, at: usize) -> Begun<'a, S> {
-    let proxy = arena.slots[at].proxy.as_ref().ok_or("the store has no link")?;
-    let before = proxy.affected();
-    if fault == Fault::Cut {
-        proxy.cut();
-    } else if fault == Fault::Reset {
-        proxy.reset();
-    } else {
-        proxy.blackhole();
-    }
-    Ok(Box::new(move |arena| {
-        let proxy = arena.slots[at].proxy.as_ref().expect("it had one");
-        proven(proxy.affected() > before, "nothing was on the link")
-    }))
 }
 
 fn on_record<'a, S: Tortured>(
@@ -355,10 +286,4 @@ fn on_store<'a, S: Tortured>(arena: &mut Arena<'a, S>, fault: Fault) -> Begun<'a
 
 fn proven(has_acted: bool, otherwise: &str) -> Proof {
     if has_acted { Ok(()) } else { Err(otherwise.to_owned()) }
-}
-
-/// Whether a signal has stopped the process, also one under strace.
-fn is_stopped(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['T', 't']))
 }

@@ -3,15 +3,18 @@
 //! Start with [`run`]. It panics on a violation; the rig checks exclusion, tokens, and silence when
 //! it is dropped.
 
-use super::arena::{Active, Arena, COUNT};
+use super::arena::{Active, Arena};
 use super::fault::Fault;
 use super::figures::Figures;
 use super::injection::{self, Undo};
+use super::peers::{Group, Program};
 use super::schedule::{Schedule, Step};
+use super::spans::{Span, judge};
 use super::stores::Tortured;
+use super::tally::{Census, Tally};
 use super::watch::{Observed, Watch};
 use crate::noise::{excuse, never_excuse};
-use crate::rig::{ELECTIONS, LOOK_BACK, Ledger, Moment, Rig, eventually};
+use crate::rig::{Answer, ELECTIONS, LOOK_BACK, Ledger, Moment, Rig, eventually};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +22,9 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// How long the first leaders may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Our name beside the peers.
+pub(super) const OURS: &str = "Baton";
 
 /// A fault that acts, and what ends it.
 struct Running<'a, S: Tortured> {
@@ -33,27 +39,40 @@ fn bound<S: Tortured>(store: &S) -> Duration {
     store.takeover(S::TIMING) + S::NOISE
 }
 
-pub(super) fn run<S: Tortured>(schedule: &Schedule) -> Figures {
+/// The participants of a run.
+pub(super) struct Field<S: Tortured> {
+    /// How many elections of ours there are.
+    pub(super) elections: usize,
+    pub(super) peers: &'static [Program<S>],
+}
+
+pub(super) fn run<S: Tortured>(schedule: &Schedule, field: &Field<S>) -> Figures {
     let (mut server, store) = S::serve();
     let bound = bound(&store);
     let rig = Rig::over(store, S::TIMING);
     let ledger = (S::address(&server).is_none()).then(|| Ledger::new(&rig));
     let mut figures = Figures::default();
-    let mut arena = Arena::begin(&rig, &mut server, ledger.as_ref());
-    for election in &ELECTIONS[..COUNT] {
-        eventually(PATIENCE, "each election has a leader", || {
-            rig.latest_promise(election).is_some()
-        });
-    }
+    let peers = field.peers.iter().map(|program| Group::begin(program, &rig, &server));
+    let mut peers: Vec<_> = peers.collect();
+    let mut arena = Arena::begin(field.elections, &rig, &mut server, ledger.as_ref());
+    let elections = &ELECTIONS[..field.elections];
+    eventually(PATIENCE, "each election has a leader", || {
+        elections.iter().all(|election| rig.latest_promise(election).is_some())
+            && peers.iter().all(Group::has_leader)
+    });
 
     let begun = rig.now();
-    let mut watches = [(); COUNT].map(|()| Watch::new(bound));
+    let mut census = Census::default();
+    let mut watches: Vec<_> = elections.iter().map(|_| Watch::new(bound)).collect();
     let mut running: Vec<Running<'_, S>> = Vec::new();
     let mut steps = schedule.0.iter().peekable();
     // After the last fault, each election must come to rest once more.
     let end = schedule.end() + bound + bound / 4;
     while steps.peek().is_some() || !running.is_empty() || rig.now() < begun + end {
         while let Some(step) = steps.next_if(|step| rig.now() >= begun + step.at) {
+            for group in &mut peers {
+                group.inject(step);
+            }
             match start(&mut arena, step) {
                 Ok(started) => running.push(started),
                 Err(why) => figures.add_fault(step.fault, Err(why)),
@@ -66,16 +85,38 @@ pub(super) fn run<S: Tortured>(schedule: &Schedule) -> Figures {
             rig.note(format!("{fault} ends: {proof:?}"));
             figures.add_fault(fault, proof);
         }
-        judge(&mut arena, &mut watches, &mut figures);
+        peers.iter_mut().for_each(Group::tend);
+        watch(&mut arena, &mut watches, &mut figures);
+        census.observe(rig.now(), arena.slots.iter().map(|slot| slot.candidate.pid()));
         thread::sleep(POLL);
     }
+    let ended = rig.now();
+    let peers: Vec<_> = peers.into_iter().map(|group| group.end(begun)).collect();
     arena.end();
     if let Some(overlap) = ledger.as_ref().and_then(Ledger::overlap) {
         never_excuse();
         panic!("{overlap}");
     }
-    figures.add_run(&ELECTIONS[..COUNT], &rig.answers());
+    let answers = rig.answers();
+    figures.add_run(elections, &answers);
+    if !peers.is_empty() {
+        let links = arena.slots.iter().filter_map(|slot| slot.proxy.as_ref());
+        let carried = links.map(|proxy| proxy.carried()).sum();
+        let verdict = judge(&promises(&answers), ended);
+        let mut ours = Tally::of(verdict, census, carried, ended.since(begun));
+        [ours.acted, ours.void] = figures.counts();
+        figures.add_programs([(OURS, ours)].into_iter().chain(peers));
+    }
     figures
+}
+
+/// The promises of our only election.
+fn promises(answers: &[Answer]) -> Vec<Span> {
+    let promise = |answer: &Answer| {
+        let term = format!("{} {}", answer.identity()?, answer.token()?);
+        Some(Span { term, from: answer.answered, until: answer.promised_until()? })
+    };
+    answers.iter().filter_map(promise).collect()
 }
 
 fn start<'a, S: Tortured>(arena: &mut Arena<'a, S>, step: &Step) -> Result<Running<'a, S>, String> {
@@ -88,7 +129,7 @@ fn start<'a, S: Tortured>(arena: &mut Arena<'a, S>, step: &Step) -> Result<Runni
 }
 
 /// Observes each election, and restarts what has ended.
-fn judge<S: Tortured>(arena: &mut Arena<'_, S>, watches: &mut [Watch], figures: &mut Figures) {
+fn watch<S: Tortured>(arena: &mut Arena<'_, S>, watches: &mut [Watch], figures: &mut Figures) {
     let rig = arena.rig;
     let mut violations = Vec::new();
     for (election, watch) in watches.iter_mut().enumerate() {

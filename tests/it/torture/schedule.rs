@@ -8,6 +8,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+/// The elections of a run, at most.
+pub(super) const ELECTIONS: usize = 2;
+
 /// The candidates of an election.
 pub(super) const CANDIDATES: usize = 3;
 
@@ -26,6 +29,15 @@ pub(super) enum Victim {
     /// A candidate of an election.
     Candidate(usize, usize),
     Store,
+}
+
+impl Victim {
+    pub(super) const fn election(self) -> Option<usize> {
+        match self {
+            Self::Leader(election) | Self::Candidate(election, _) => Some(election),
+            Self::Store => None,
+        }
+    }
 }
 
 /// One fault of a schedule.
@@ -162,12 +174,14 @@ impl FromStr for Victim {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let number = |text: &str| text.parse::<usize>().map_err(drop);
+        let below = |limit, text: &str| {
+            text.parse::<usize>().ok().filter(|number| *number < limit).ok_or(())
+        };
         match text.split('-').collect::<Vec<_>>()[..] {
             ["store"] => Ok(Self::Store),
-            ["leader", election] => Ok(Self::Leader(number(election)?)),
+            ["leader", election] => Ok(Self::Leader(below(ELECTIONS, election)?)),
             ["candidate", election, candidate] => {
-                Ok(Self::Candidate(number(election)?, number(candidate)?))
+                Ok(Self::Candidate(below(ELECTIONS, election)?, below(CANDIDATES, candidate)?))
             }
             _ => Err(()),
         }
@@ -255,6 +269,9 @@ mod tests {
     fn malformed_steps_are_refused_by_name() {
         for text in ["", "1:kill:store", "x:kill:store:1", "1:rain:store:1", "1:kill:leader:1"] {
             assert!(text.parse::<Schedule>().is_err(), "{text}");
+        }
+        for victim in ["leader-2", "candidate-2-0", "candidate-0-3"] {
+            assert!(format!("1:kill:{victim}:1").parse::<Schedule>().is_err(), "{victim}");
         }
     }
 

@@ -3,6 +3,7 @@
 //! Start with [`Tortured`]. Each store has a server of the run's own.
 
 use super::fault::Backend;
+use super::peers::Program;
 use crate::rig::{
     ApiServer, Delay, Disk, ELECTIONS, Ensemble, Etcd, EtcdKeys, EtcdSettings, Files, Leases,
     Settings, Start, Store, Timing, Znodes,
@@ -26,6 +27,8 @@ pub(super) trait Tortured: Store + Sized + 'static {
     /// Short, so that many terms fit, and with promises that outlast a second signal where they
     /// can.
     const TIMING: Timing;
+    /// The peers of this store.
+    const PEERS: &'static [Program<Self>] = &[];
     type Server;
 
     /// Starts a server and an empty store on it.
@@ -77,6 +80,7 @@ pub(super) trait Tortured: Store + Sized + 'static {
 impl Tortured for Leases {
     const BACKEND: Backend = Backend::Lease;
     const TIMING: Timing = Timing::of_ms(6000, 4400, 500, 1600);
+    const PEERS: &'static [Program<Self>] = Program::OF_LEASES;
     type Server = ApiServer;
 
     fn serve() -> (ApiServer, Self) {
@@ -139,6 +143,7 @@ impl Tortured for Leases {
 impl Tortured for Znodes {
     const BACKEND: Backend = Backend::ZooKeeper;
     const TIMING: Timing = Timing::of_ms(6000, 4400, 500, 1600);
+    const PEERS: &'static [Program<Self>] = Program::OF_ZNODES;
     type Server = Ensemble;
 
     fn serve() -> (Ensemble, Self) {
@@ -176,6 +181,7 @@ impl Tortured for Znodes {
 impl Tortured for EtcdKeys {
     const BACKEND: Backend = Backend::Etcd;
     const TIMING: Timing = Timing::of_ms(5000, 3800, 400, 1600);
+    const PEERS: &'static [Program<Self>] = Program::OF_ETCD_KEYS;
     type Server = Etcd;
 
     fn serve() -> (Etcd, Self) {

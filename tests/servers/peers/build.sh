@@ -10,7 +10,7 @@ cache=$(cd "$here/../../.." && pwd)/.cache/peers
 curator() {
   mvn --quiet --batch-mode --file "$here/curator/pom.xml" \
     org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies -DoutputDirectory="$cache/curator"
-  javac -cp "$cache/curator/*" -d "$cache/curator" "$here/curator/Candidate.java"
+  javac -cp "$cache/curator/*" -d "$cache/curator" "$here"/curator/*.java
 }
 
 kazoo() {

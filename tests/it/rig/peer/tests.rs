@@ -47,7 +47,8 @@ fn client_go_succeeds_client_go() {
     ];
     // It creates by POST, which no Role can limit to one name.
     let access = ApiServer::shared().namespace().admin;
-    let start = |identity: &str| Peer::client_go(&access, "orders", identity, &flags);
+    let start =
+        |identity: &str| Peer::client_go(&access, "orders", identity, &flags).once("listening");
     one_succeeds_the_other(start, |second| {
         second.first_logged("new_leader").is_some()
             && second.answer().unwrap()["is_leader"] == false
@@ -57,6 +58,11 @@ fn client_go_succeeds_client_go() {
 #[test]
 fn curator_succeeds_curator() {
     over_zookeeper(Peer::curator);
+}
+
+#[test]
+fn curator_succeeds_curator_by_a_selector() {
+    over_zookeeper(Peer::curator_selector);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The proxy, tested with a real API server: replies that are lost, and writes that come late.
 
-use super::{CLOSE_NOTIFY, Direction, Flow, POLL, Proxy};
+use super::pump::CLOSE_NOTIFY;
+use super::{Direction, Flow, POLL, Proxy};
 use crate::rig::apiserver::{Access, ApiServer};
 use crate::rig::eventually;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};

@@ -2,8 +2,7 @@
 // for the comparison of faults and figures. The work stops when the session ends, as in
 // https://pkg.go.dev/go.etcd.io/etcd/client/v3/concurrency#Session.Done.
 //
-// It writes one JSON object per line to standard output, each with the time on CLOCK_BOOTTIME. After
-// SIGTERM it stops the work, resigns, and closes its session.
+// It writes JSON lines with the time on CLOCK_BOOTTIME. After SIGTERM it stops the work and resigns.
 package main
 
 import (
@@ -37,8 +36,8 @@ var (
 func report(event, address string) {
 	var now unix.Timespec
 	must(unix.ClockGettime(unix.CLOCK_BOOTTIME, &now))
-	line := map[string]any{"event": event, "boottime_ns": now.Nano(), "identity": *identity, "listen": address}
-	must(json.NewEncoder(os.Stdout).Encode(line))
+	must(json.NewEncoder(os.Stdout).Encode(map[string]any{
+		"event": event, "boottime_ns": now.Nano(), "identity": *identity, "listen": address}))
 }
 
 func must(err error) {
@@ -60,7 +59,9 @@ func main() {
 	var working atomic.Bool
 	answer(election, &working)
 	report("campaigning", "")
-	must(election.Campaign(ctx, *identity))
+	campaign, lose := context.WithCancel(ctx)
+	go func() { <-session.Done(); lose() }() // Campaign does not watch the session
+	must(election.Campaign(campaign, *identity))
 	working.Store(true)
 	report("started_leading", "")
 	select {
@@ -76,8 +77,7 @@ func main() {
 	session.Close()
 }
 
-// answer serves every GET as a sidecar would: 200 while the work runs, else 503. It names the leader
-// if there is a query.
+// answer serves a GET as a sidecar would: 200 while the work runs, else 503; the leader, if it has a query.
 func answer(election *concurrency.Election, working *atomic.Bool) {
 	if *listen == "" {
 		return

@@ -4,8 +4,9 @@ Its arguments are the servers, the path, its identifier, and the session timeout
 names its znode as Curator's LeaderLatch does: candidates with other names would not see each other.
 
 It writes one JSON object per line to standard output, each with the time on CLOCK_BOOTTIME:
-started_leading, and work_cancelled when the connection is not established, which kazoo leaves to its
-users. After SIGTERM it stops the work, withdraws from the election, and exits.
+started_leading, and work_cancelled when the connection is suspended or lost, which kazoo leaves to its
+users: https://kazoo.readthedocs.io/en/latest/basic_usage.html#kazoo-states. It then campaigns again.
+After SIGTERM it stops the work, withdraws from the election, and exits.
 """
 
 import json
@@ -16,9 +17,13 @@ import threading
 import time
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 from kazoo.recipe.election import Election
 from kazoo.recipe.lock import Lock
+
+CONNECT_TIMEOUT = 15  # seconds, kazoo's default
 
 
 class LatchLock(Lock):
@@ -38,23 +43,35 @@ def main():
     client = KazooClient(hosts=servers, timeout=float(session_timeout))
     election = Election(client, path, identifier)
     election.lock = LatchLock(client, path, identifier)
-    stopped = threading.Event()
+    interrupted = threading.Event()
+    ending = threading.Event()
 
     def lead():
+        interrupted.clear()
+        if ending.is_set() or client.state != KazooState.CONNECTED:
+            return
         report("started_leading")
-        stopped.wait()
+        interrupted.wait()
         report("work_cancelled")
+
+    def campaign():
+        while not ending.is_set():
+            try:
+                election.run(lead)
+            except (KazooException, KazooTimeoutError) as error:  # the release met a lost connection
+                logging.warning("campaigning again after %r", error)
 
     def on_state(state):
         if state != KazooState.CONNECTED:
-            stopped.set()
+            interrupted.set()
 
-    client.start()
+    client.start(timeout=CONNECT_TIMEOUT)
     client.add_listener(on_state)
-    candidacy = threading.Thread(target=election.run, args=(lead,))
+    candidacy = threading.Thread(target=campaign)
     candidacy.start()
     signal.sigwait({signal.SIGTERM})
-    stopped.set()
+    ending.set()
+    interrupted.set()
     election.cancel()
     candidacy.join()
     client.stop()
