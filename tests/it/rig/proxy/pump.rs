@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 /// How late bytes are under [`Flow::Delay`], at least: less than a call may take.
-const DELAY: Duration = Duration::from_millis(150);
+pub(super) const DELAY: Duration = Duration::from_millis(150);
 
 /// How often a pump checks for the server's answer to a late request.
 const ANSWER_POLLS: u32 = 1_000;

@@ -1,6 +1,6 @@
 //! The proxy, tested with a real API server: replies that are lost, and writes that come late.
 
-use super::pump::CLOSE_NOTIFY;
+use super::pump::{CLOSE_NOTIFY, DELAY};
 use super::{Direction, Flow, POLL, Proxy};
 use crate::rig::apiserver::{Access, ApiServer};
 use crate::rig::eventually;
@@ -10,7 +10,7 @@ use serde_json::json;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv6Addr, TcpListener, TcpStream};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -159,4 +159,56 @@ fn passing_bytes_are_never_counted_as_held() {
     eventually(PATIENCE, "the matching bytes are held", || {
         proxy.held(Direction::Requests) == byte.len()
     });
+}
+
+/// A connection through a proxy: the proxy, the client's end, and the server's.
+fn connected() -> (Proxy, TcpStream, TcpStream) {
+    let sink = TcpListener::bind("127.0.0.1:0").unwrap();
+    let proxy = Proxy::to(sink.local_addr().unwrap());
+    let client = TcpStream::connect(proxy.address()).unwrap();
+    let server = sink.accept().unwrap().0;
+    for end in [&client, &server] {
+        end.set_read_timeout(Some(PATIENCE)).unwrap();
+    }
+    (proxy, client, server)
+}
+
+#[test]
+fn delayed_bytes_arrive_late_and_whole() {
+    let (proxy, mut client, mut server) = connected();
+    proxy.set(Direction::Replies, Flow::Delay);
+    let begun = Instant::now();
+    server.write_all(b"late").unwrap();
+    let mut reply = [0; 4];
+    client.read_exact(&mut reply).unwrap();
+    assert_eq!(&reply, b"late");
+    assert!(begun.elapsed() >= DELAY, "they arrived after {:?}", begun.elapsed());
+    assert!(proxy.affected() > 0);
+    let affected = proxy.affected();
+    client.write_all(b"soon").unwrap();
+    server.read_exact(&mut reply).unwrap();
+    assert_eq!(proxy.affected(), affected, "the other direction passes");
+}
+
+#[test]
+fn truncated_reply_ends_in_the_middle_with_its_connection() {
+    let (proxy, mut client, mut server) = connected();
+    proxy.set(Direction::Replies, Flow::Truncate);
+    server.write_all(b"halfhalf").unwrap();
+    let mut reply = Vec::new();
+    client.read_to_end(&mut reply).unwrap();
+    assert_eq!(reply, b"half");
+    assert!(proxy.affected() > 0);
+    assert_eq!(server.read(&mut [0]).unwrap(), 0, "the server's end is closed too");
+}
+
+#[test]
+fn carried_bytes_are_those_of_both_directions() {
+    let (proxy, mut client, mut server) = connected();
+    client.write_all(b"ask").unwrap();
+    server.read_exact(&mut [0; 3]).unwrap();
+    server.write_all(b"reply").unwrap();
+    client.read_exact(&mut [0; 5]).unwrap();
+    assert_eq!(proxy.carried(), 8);
+    assert_eq!(proxy.affected(), 0);
 }
