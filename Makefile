@@ -25,7 +25,7 @@ SOURCE ?= unknown
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
 
 .DEFAULT_GOAL := help
-.PHONY: help run lab test torture quick test-file test-zookeeper test-lease test-etcd test-charts test-clients test-lab test-release test-torture check prove docs lab-table fuzz mutants bench advisories image release twice e2e setup clean
+.PHONY: help run lab test torture quick test-file test-zookeeper test-lease test-etcd test-charts test-clients test-lab test-release test-torture check prove docs lab-table fuzz mutants bench advisories image release push twice e2e setup clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -156,7 +156,9 @@ test-lab:
 # The files of a release: packages, installed without changing this machine, and the program for arm64.
 test-release:
 	$(call need,aarch64-linux-gnu-gcc dpkg go python3 qemu-aarch64 setpriv strip systemd-analyze unshare)
-	release/tools.sh nfpm > /dev/null
+	for tool in nfpm crane cosign; do release/tools.sh $$tool > /dev/null || exit; done
+	tests/servers/registry/build.sh
+	tests/servers/charts/build.sh
 	tests/arm64/smoke.py "$$(tests/arm64/build.sh)"
 	$(CASES) $(RELEASE_CASES)
 
@@ -226,8 +228,22 @@ HERE = $(subst aarch64,arm64,$(subst x86_64,amd64,$(shell uname -m)))
 IMAGES = ENGINE=$(ENGINE) BATON_IMAGE=$(REGISTRY)/baton:$(VERSION) DEMO_IMAGE=$(REGISTRY)/baton-demo:$(VERSION) \
 	  INVENTORY_IMAGE=$(REGISTRY)/baton-inventory:$(VERSION)
 
-release: image ## Pack programs, packages, images, charts, and checksums of this commit into target/release-files
-	$(IMAGES) release/make.sh target/release-files
+# The folder of a release's files.
+FILES ?= target/release-files
+
+release: image ## Pack programs, packages, images, charts, and checksums of this commit into target/release-files; KEY=, SOURCE=
+	$(if $(KEY),$(call need_key))
+	$(IMAGES) KEY='$(KEY)' SOURCE='$(SOURCE)' release/make.sh $(FILES)
+
+push: ## Build this commit for amd64 and arm64, and push images and charts, signed; REGISTRY=, KEY=, SOURCE=
+	$(if $(filter localhost,$(REGISTRY)),$(error set REGISTRY to the host, and perhaps the path, of your registry))
+	$(call need_key)
+	$(MAKE) release PLATFORM=linux/amd64 FILES=target/push/amd64 KEY=
+	$(MAKE) release PLATFORM=linux/arm64 FILES=target/push/arm64 KEY=
+	KEY='$(KEY)' SOURCE='$(SOURCE)' release/push.sh target/push '$(REGISTRY)'
+
+need_key = $(if $(KEY),,$(error set KEY to the private key for the signatures, as cosign takes it)) \
+	  $(if $(filter unknown,$(SOURCE)),$(error set SOURCE to the URL of the sources, for the label and the provenance))
 
 twice: ## Build the release twice and compare the bytes
 	ENGINE=$(ENGINE) BUILDER=$(BUILDER) release/twice.sh
@@ -245,7 +261,8 @@ setup: $(TOOLS)/bin/cargo-deny ## Build every server and tool that the tests nee
 	tests/servers/zookeeper/fetch.sh
 	tests/servers/peers/build.sh
 	tests/prose/build.sh
-	release/tools.sh nfpm > /dev/null
+	for tool in nfpm crane cosign; do release/tools.sh $$tool > /dev/null || exit; done
+	tests/servers/registry/build.sh
 
 # $(1): the programs that must be installed.
 need = @for tool in $(1); do \

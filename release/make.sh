@@ -6,7 +6,8 @@
 #   BATON_IMAGE, DEMO_IMAGE   the images
 #   INVENTORY_IMAGE           the image that lists what the first one contains
 #
-# The argument is the output folder, which is deleted first.
+# The argument is the output folder, which is deleted first. With a private key in KEY, the script
+# also signs the release. No two signatures have the same bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:?name the output folder}
@@ -63,5 +64,6 @@ cargo metadata --locked --format-version 1 --filter-platform "$cpu-unknown-linux
 mv "$scratch/sbom" "$out/baton-$version.cdx.json"
 (cd "$out" && sha256sum -- * > "$scratch/SHA256SUMS")
 mv "$scratch/SHA256SUMS" "$out"
+[[ -z ${KEY:-} ]] || release/sign.sh "$out"
 echo "$out:"
 cat "$out/SHA256SUMS"

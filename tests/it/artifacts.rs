@@ -3,4 +3,7 @@
 //! Touches temporary folders and processes. Nothing is installed on this machine.
 
 mod package;
+mod pushing;
+mod registry;
 mod root;
+mod signing;

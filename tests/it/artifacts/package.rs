@@ -30,7 +30,8 @@ fn program() -> PathBuf {
     MADE.path().join("baton")
 }
 
-fn packages() -> PathBuf {
+/// The folder of the packages, made once.
+pub(super) fn packages() -> PathBuf {
     MADE.path().join("packages")
 }
 

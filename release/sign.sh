@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Signs the files of a release. Beside them it writes SHA256SUMS.sigstore.json, the signature of the
+# checksums, and provenance.sigstore.json, the in-toto statement that says of each file how it was
+# made.
+#
+#   release/sign.sh FOLDER
+#
+# release/signing.sh names the variables.
+set -euo pipefail
+folder=$(realpath "$1")
+[[ ! -f ${KEY:-} ]] || KEY=$(realpath "$KEY")
+cd "$(dirname "$0")/.."
+keys=$(mktemp -d)
+trap 'rm -rf "$keys"' EXIT
+source release/signing.sh
+
+rm -f "$folder"/*.sigstore.json
+release/provenance.py release "$SOURCE" "$(git rev-parse HEAD)" "$folder"/* > "$keys/statement"
+"$cosign" sign-blob "${signing[@]}" --bundle "$folder/SHA256SUMS.sigstore.json" "$folder/SHA256SUMS" > /dev/null
+"$cosign" attest-blob "${signing[@]}" --bundle "$folder/provenance.sigstore.json" --statement "$keys/statement" > /dev/null
+
+"$cosign" verify-blob "${verifying[@]}" --bundle "$folder/SHA256SUMS.sigstore.json" "$folder/SHA256SUMS"
+for file in "$folder"/*; do
+  [[ $file == *.sigstore.json ]] ||
+    "$cosign" verify-blob-attestation "${verifying[@]}" --type slsaprovenance1 \
+      --bundle "$folder/provenance.sigstore.json" "$file"
+done
