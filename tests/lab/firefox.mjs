@@ -70,7 +70,8 @@ await send("browsingContext.navigate", {
 // The result of `body`, which is the text of a function, in the page.
 async function inside(body, ...values) {
   const ready = "while (!window.lab) await new Promise((resolve) => setTimeout(resolve, 20))";
-  const expression = `(async () => { ${ready}; return JSON.stringify((${body})(...${JSON.stringify(values)})); })()`;
+  const result = `JSON.stringify((${body})(...${JSON.stringify(values)}))`;
+  const expression = `(async () => { ${ready}; return ${result}; })()`;
   const answer = await send("script.evaluate", {
     expression,
     target: { context },

@@ -1,9 +1,10 @@
 //! `ZooKeeper`'s Fast Leader Election, and the handshake between the leader and its followers.
 //!
 //! Pure. Start with [`Fle`]. Written from `FastLeaderElection`, `Leader`, `Learner`, and
-//! `LearnerHandler` of Apache `ZooKeeper` 3.9, and from Junqueira, Reed, and Serafini, "Zab" (2011),
-//! phases 1 and 2 (discovery and synchronization). Voting is in `fle/looking.rs`, the leader's half of
-//! the handshake in `fle/leading.rs`, and the follower's half here.
+//! `LearnerHandler` of Apache `ZooKeeper` 3.9, and from Junqueira, Reed, and Serafini, "Zab:
+//! High-Performance Broadcast for Primary-Backup Systems" (2011), phases 1 and 2 (discovery and
+//! synchronization). Voting is in `fle/looking.rs`, the leader's half of the handshake in
+//! `fle/leading.rs`, and the follower's half here.
 //!
 //! A log is represented by its last zxid. A TCP connection is represented by
 //! [`Message::FollowerInfo`], which a follower repeats up to five times, 100 ms apart

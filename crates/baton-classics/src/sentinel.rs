@@ -126,7 +126,7 @@ struct Instance {
 
 /// The last answer of another sentinel.
 #[derive(Clone, Copy, Debug)]
-struct Answer {
+struct Opinion {
     is_down: bool,
     vote: Option<(u64, NodeId)>,
     at: Instant,
@@ -142,7 +142,7 @@ pub struct SentinelNode {
     instances: BTreeMap<NodeId, Instance>,
     /// When each replica acknowledged the local master's stream.
     acknowledged: BTreeMap<NodeId, Instant>,
-    answers: BTreeMap<NodeId, Answer>,
+    answers: BTreeMap<NodeId, Opinion>,
     failover: Option<Failover>,
     /// When the sentinel last learned of another master.
     adopted_at: Instant,
@@ -245,7 +245,7 @@ impl Machine for SentinelNode {
             Message::MasterDown { is_down, vote } => {
                 let before = self.answers.get(&from).and_then(|before| before.vote);
                 let vote = vote.or(before);
-                self.answers.insert(from, Answer { is_down, vote, at: now });
+                self.answers.insert(from, Opinion { is_down, vote, at: now });
             }
             Message::ReplicaOf { master } => self.replicate(master),
         }

@@ -35,7 +35,8 @@ const CHOICES = [
   ["none", () => []],
 ];
 
-// Fills the panel. `choose` gets a list of processes, and `act` the verb of an action on all of them.
+// Fills the panel. `choose` gets a list of processes, and `act` the verb of an action on all of
+// them.
 function drawActions(panel, experiment, selected, { choose, toggle, act, open }) {
   if (!experiment.view) return panel.replaceChildren();
   const button = (label, onclick, attributes = {}) => {

@@ -67,13 +67,15 @@ function drawCosts(card, experiment) {
     element(
       "p",
       "note",
-      `${candidate} at ${(death.at / SECOND).toFixed(1)} s, counted until now. The other two rows follow their recipes for the same death.`,
+      prose`${candidate} at ${(death.at / SECOND).toFixed(1)} s, counted until now. The other two
+        rows follow their recipes for the same death.`,
     ),
     table,
     element(
       "p",
       "note",
-      `Besides, the processes read ${others} times to learn the leader’s name and to check that their watches stand. No election needs these.`,
+      prose`Besides, the processes read ${others} times to learn the leader’s name and to check
+        that their watches stand. No election needs these.`,
     ),
   );
 }
@@ -117,6 +119,7 @@ function drawResources(panel, experiment) {
     for (const write of writes.filter(
       (write, index) => late.includes(write) || index > writes.length - 4,
     )) {
+      const token = write.token === null ? "" : `, token ${write.token}`;
       const verdict = !write.stale
         ? "accepted"
         : checks
@@ -126,7 +129,7 @@ function drawResources(panel, experiment) {
         element(
           "li",
           "",
-          `${(write.at / SECOND).toFixed(1)} s  ${experiment.nameOf(write.candidate)}${write.token === null ? "" : `, token ${write.token}`}: `,
+          `${seconds(write.at)}: ${experiment.nameOf(write.candidate)}${token}: `,
           element("span", write.stale ? (checks ? "good" : "bad") : "", verdict),
         ),
       );

@@ -1,5 +1,5 @@
-// The classical algorithms: what each does, what to predict, and why a run ended as it did. A run is
-// named by its algorithm, fault, and number of processes, such as raft.crash.5.
+// The classical algorithms: what each does, what to predict, and why a run ended as it did. A run
+// is named by its algorithm, fault, and number of processes, such as raft.crash.5.
 
 const FAULTS = [
   ["calm", "none"],
@@ -23,7 +23,8 @@ const EVENTS = {
   pause: (at, lasts) =>
     `At ${at} the leader is paused for ${lasts}, as by a long garbage collection.`,
   drift: (at, lasts) =>
-    `Clocks run a fifth too fast or too slow. At ${at} the leader is partitioned from all others for ${lasts}.`,
+    prose`Clocks run a fifth too fast or too slow. At ${at} the leader is partitioned from all
+      others for ${lasts}.`,
 };
 
 // Why no second process led, where the algorithm does not matter.
@@ -33,101 +34,128 @@ const QUIET = {
   loss: "Lost messages led to no second leader here.",
 };
 
+// Of algorithms whose leader steps down when it hears no majority.
+const STEPPED_DOWN =
+  "The former leader heard no majority and stepped down before the next one was elected.";
+const noticedLate = (number) =>
+  prose`The former leader led on until it noticed that it heard no majority, or until it ran again.
+    The ${number} tells the two leaders apart.`;
+// Of Baton, whose bound for clocks no run of this page breaks.
+const BEYOND_BOUND = "The clocks were off by more than the configured bound.";
+
 // `alone` says why a second leader was excluded, and `both` why there were two.
 const ALGORITHMS = [
   {
     name: "raft",
     title: "Raft",
-    rule: "Each process waits for a random time to hear a leader. Then it raises its term and asks for votes, and a majority elects it.",
+    rule: prose`Each process waits for a random time to hear a leader. Then it raises its term and
+      asks for votes, and a majority elects it.`,
     alone: "The former leader heard of the larger term in time and stepped down.",
-    both: "The former leader led on until it heard of the larger term. Raft promises one leader per term, so followers, logs, and resources must compare terms.",
+    both: prose`The former leader led on until it heard of the larger term. Raft promises one
+      leader per term, so followers, logs, and resources must compare terms.`,
   },
   {
     name: "raft-etcd",
     title: "Raft with pre-vote",
-    rule: "Raft as etcd runs it: a process first asks whether it could win, and a leader that hears no majority steps down.",
-    alone: "The former leader heard no majority and stepped down before the next one was elected.",
-    both: "The former leader led on until it noticed that it heard no majority, or until it ran again. The term still tells the two leaders apart.",
+    rule: prose`Raft as etcd runs it: a process first asks whether it could win, and a leader that
+      hears no majority steps down.`,
+    alone: STEPPED_DOWN,
+    both: noticedLate("term"),
   },
   {
     name: "fle",
     title: "Fast Leader Election",
-    rule: "ZooKeeper’s servers exchange votes until a majority agrees on the one with the newest log. A leader steps down when it hears no majority.",
-    alone: "The former leader heard no majority and stepped down before the next one was elected.",
-    both: "The former leader led on until it noticed that it heard no majority, or until it ran again. The epoch tells the two leaders apart.",
+    rule: prose`ZooKeeper’s servers exchange votes until a majority agrees on the one with the
+      newest log. A leader steps down when it hears no majority.`,
+    alone: STEPPED_DOWN,
+    both: noticedLate("epoch"),
   },
   {
     name: "bully",
     title: "Bully",
-    rule: "The process with the largest number that answers becomes the coordinator. The paper assumes that the network loses nothing and that no process pauses.",
+    rule: prose`The process with the largest number that answers becomes the coordinator. The
+      paper assumes that the network loses nothing and that no process pauses.`,
     alone: "The coordinator answered in time, or it heard of its successor at once.",
-    both: "The others took silence for death and elected a second coordinator. Neither needs a majority, and two coordinators never ask each other.",
+    both: prose`The others took silence for death and elected a second coordinator. Neither needs
+      a majority, and two coordinators never ask each other.`,
   },
   {
     name: "lease-equal",
     title: "Lease, equal clocks",
     server: "lock server",
-    rule: "A server grants a lease of 15 s, and the holder leads for 15 s by its own clock. This assumes that all clocks run at one rate.",
-    alone:
-      "The holder counts from before its request, so its lease ended by itself before the server granted the next one.",
-    both: "The holder’s slow clock counted fewer seconds than the server’s fast clock. So the server granted the lease again while its holder still led.",
+    rule: prose`A server grants a lease of 15 s, and the holder leads for 15 s by its own clock.
+      This assumes that all clocks run at one rate.`,
+    alone: prose`The holder counts from before its request, so its lease ended by itself before the
+        server granted the next one.`,
+    both: prose`The holder’s slow clock counted fewer seconds than the server’s fast clock. So the
+      server granted the lease again while its holder still led.`,
   },
   {
     name: "lease",
     title: "Lease, drifting clocks",
     server: "lock server",
-    rule: "A server grants a lease of 15 s, and the holder leads for only 10 s by its own clock. This bears clocks that are off by a fifth.",
-    alone:
-      "The lease ended by itself, by the holder’s own clock, before the server granted the next one.",
+    rule: prose`A server grants a lease of 15 s, and the holder leads for only 10 s by its own
+      clock. This bears clocks that are off by a fifth.`,
+    alone: prose`The lease ended by itself, by the holder’s own clock, before the server granted the
+        next one.`,
     both: "The holder’s clock was off by more than the lease allows for.",
   },
   {
     name: "kafka",
     title: "Lock race (Kafka)",
     server: "ZooKeeper",
-    rule: "Kafka’s brokers race to create one ephemeral znode. The winner leads until it hears that its session has expired.",
+    rule: prose`Kafka’s brokers race to create one ephemeral znode. The winner leads until it
+      hears that its session has expired.`,
     alone: "The former controller heard of its expired session before it could act again.",
-    both: "A controller does not count the time of its session, so it led on until it heard of its successor. Brokers compare the controller’s epoch instead.",
+    both: prose`A controller does not count the time of its session, so it led on until it heard
+      of its successor. Brokers compare the controller’s epoch instead.`,
   },
   {
     name: "ring",
     title: "Ring",
-    rule: "A number travels round the ring, and a larger one replaces it. The process whose own number comes back leads. The papers assume that the ring loses nothing.",
+    rule: prose`A number travels round the ring, and a larger one replaces it. The process whose
+      own number comes back leads. The papers assume that the ring loses nothing.`,
     alone: "The token of the leader kept traveling, so no other process began an election.",
-    both: "The others closed the ring around the silent leader and elected a second one. Nothing on a ring counts a majority.",
+    both: prose`The others closed the ring around the silent leader and elected a second one.
+      Nothing on a ring counts a majority.`,
   },
   {
     name: "sentinel",
     title: "Redis Sentinel",
-    rule: "Sentinels watch a Redis master. If enough of them find it down, a majority elects one of them, and it promotes a replica.",
+    rule: prose`Sentinels watch a Redis master. If enough of them find it down, a majority elects
+      one of them, and it promotes a replica.`,
     alone: "The former master learned of its demotion before the replica was promoted.",
-    both: "A master does not ask whether it still is one. Both took writes until a sentinel reached the old master and demoted it.",
+    both: prose`A master does not ask whether it still is one. Both took writes until a sentinel
+      reached the old master and demoted it.`,
   },
   {
     name: "stonith",
     title: "STONITH",
     server: "power switch",
-    rule: "A process that has lost its leader needs a majority. Then it has the power of every silent process cut, and waits until that is confirmed, before it leads.",
-    alone:
-      "The power of the former leader was cut before the next one acted. A process without power cannot even finish a write.",
+    rule: prose`A process that has lost its leader needs a majority. Then it has the power of
+      every silent process cut, and waits until that is confirmed, before it leads.`,
+    alone: prose`The power of the former leader was cut before the next one acted. A process without
+        power cannot even finish a write.`,
     both: "The power switch reported a power-off that had not happened.",
   },
   {
     name: "baton-record",
     title: "Baton over a record",
     server: "store",
-    rule: "Baton’s machine over a Lease, a file, or etcd, with its default durations: a lease of 15 s and a deadline of 10 s.",
-    alone:
-      "The claim ended by itself, by the leader’s own clock, before another process could acquire the record.",
-    both: "The clocks were off by more than the configured bound.",
+    rule: prose`Baton’s machine over a Lease, a file, or etcd, with its default durations: a lease
+      of 15 s and a deadline of 10 s.`,
+    alone: prose`The claim ended by itself, by the leader’s own clock, before another process could
+        acquire the record.`,
+    both: BEYOND_BOUND,
   },
   {
     name: "baton-queue",
     title: "Baton over a queue",
     server: "ZooKeeper",
-    rule: "Baton’s machine over ZooKeeper: a queue of ephemeral znodes, in which a leader counts the time of its session.",
+    rule: prose`Baton’s machine over ZooKeeper: a queue of ephemeral znodes, in which a leader
+      counts the time of its session.`,
     alone: "The leader stopped before its session could expire, so its successor was alone.",
-    both: "The clocks were off by more than the configured bound.",
+    both: BEYOND_BOUND,
   },
 ];
 
@@ -162,7 +190,8 @@ function late(experiment) {
     write.token === null
       ? "there is no token by which a resource could refuse it"
       : "only the resource that checks tokens refused it";
-  return ` A late write of ${experiment.nameOf(write.candidate)} reached both resources, and ${refused}.`;
+  const writer = experiment.nameOf(write.candidate);
+  return ` A late write of ${writer} reached both resources, and ${refused}.`;
 }
 
 function eventOf(experiment, fault) {

@@ -1,5 +1,8 @@
 // The scenarios: what each is about, what to predict, and how the run itself gives the answer.
 
+// Text on several lines, as one line.
+const prose = (parts, ...values) => String.raw({ raw: parts }, ...values).replace(/\s+/g, " ");
+
 // The terms that began before now: `[time, candidate]`.
 const termsOf = (experiment) =>
   experiment.records
@@ -28,20 +31,24 @@ const SCENARIOS = [
     name: "join",
     tab: "queue",
     title: "Join and elect",
-    lead: "Five processes start one after another. Each creates an ephemeral znode, and ZooKeeper appends a sequence number.",
+    lead: prose`Five processes start one after another. Each creates an ephemeral znode, and
+      ZooKeeper appends a sequence number.`,
     question: "Which process will lead?",
     choices: ["the first to join", "the last to join", "the one with most votes"],
     settled: (e) => e.now >= 12 * SECOND,
     answer: (e) => [
       leaderOf(e) === e.view.store.znodes[0].owner && leaderOf(e) === 0 ? 0 : 1,
-      `${letter(leaderOf(e))} created the znode with the smallest number, so it leads. No process voted. Each other process watches the znode directly ahead of its own, and none watches further.`,
+      prose`${letter(leaderOf(e))} created the znode with the smallest number, so it leads. No
+        process voted. Each other process watches the znode directly ahead of its own, and none
+        watches further.`,
     ],
   },
   {
     name: "leader-dies",
     tab: "queue",
     title: "Leader dies, no herd",
-    lead: "At 10 s the leader is killed. Its session times out, ZooKeeper deletes its znode, and a watch fires.",
+    lead: prose`At 10 s the leader is killed. Its session times out, ZooKeeper deletes its znode,
+      and a watch fires.`,
     question: "How many of the four others will be woken?",
     choices: ["all four", "exactly one", "a majority of three"],
     settled: (e) => e.now >= 20 * SECOND,
@@ -49,7 +56,9 @@ const SCENARIOS = [
       const woken = wokenSince(e, 10 * SECOND);
       return [
         woken.length === 1 ? 1 : woken.length === 4 ? 0 : 2,
-        `ZooKeeper woke ${names(woken)}, and ${letter(leaderOf(e))} leads ${seconds(gapOf(e, 10 * SECOND))} after the death. Most of that time is the session timeout of 6 s, because a dead process cannot say that it is dead.`,
+        prose`ZooKeeper woke ${names(woken)}, and ${letter(leaderOf(e))} leads
+          ${seconds(gapOf(e, 10 * SECOND))} after the death. Most of that time is the session
+          timeout of 6 s, because a dead process cannot say that it is dead.`,
       ];
     },
   },
@@ -57,7 +66,8 @@ const SCENARIOS = [
     name: "mid-chain",
     tab: "queue",
     title: "Mid-chain death",
-    lead: "At 10 s the third process of five is killed. It leads nothing, but another process watches its znode.",
+    lead: prose`At 10 s the third process of five is killed. It leads nothing, but another process
+      watches its znode.`,
     question: "What will the process behind it do?",
     choices: ["lead", "watch the next znode ahead", "tell the leader"],
     settled: (e) => e.now >= 20 * SECOND,
@@ -65,7 +75,9 @@ const SCENARIOS = [
       const woken = wokenSince(e, 10 * SECOND);
       return [
         termsOf(e).length === 1 ? 1 : 0,
-        `Only ${names(woken)} woke. It listed the queue, found another znode ahead of its own, and watches that one. ${letter(leaderOf(e))} leads as before and noticed nothing: the chain has closed.`,
+        prose`Only ${names(woken)} woke. It listed the queue, found another znode ahead of its
+          own, and watches that one. ${letter(leaderOf(e))} leads as before and noticed nothing:
+          the chain has closed.`,
       ];
     },
   },
@@ -73,7 +85,8 @@ const SCENARIOS = [
     name: "free-play",
     tab: "queue",
     title: "Free play",
-    lead: "Five processes and ten minutes. Choose processes below and kill, pause, cut, or restart them. Two leaders at once would be marked in red.",
+    lead: prose`Five processes and ten minutes. Choose processes below and kill, pause, cut, or
+      restart them. Two leaders at once would be marked in red.`,
     exercises: [
       "Try to crash the second smallest.",
       "Kill two followers that are not neighbors, at once.",
@@ -94,7 +107,8 @@ const SCENARIOS = [
     name: "crash",
     tab: "record",
     title: "The leader crashes",
-    lead: "Three processes share one record: a Lease, a file, or a key in etcd. The leader renews it every 0.8 s. At 10 s it is killed.",
+    lead: prose`Three processes share one record: a Lease, a file, or a key in etcd. The leader
+      renews it every 0.8 s. At 10 s it is killed.`,
     question: "When will another process lead?",
     choices: [
       "at once",
@@ -106,7 +120,8 @@ const SCENARIOS = [
       const gap = gapOf(e, 10 * SECOND);
       return [
         gap === undefined ? 2 : gap < 2 * SECOND ? 0 : 1,
-        `${letter(termsOf(e).at(-1)[1])} led ${seconds(gap)} after the crash. Each follower waits for a whole lease after it last saw the record change, by its own clock.`,
+        prose`${letter(termsOf(e).at(-1)[1])} led ${seconds(gap)} after the crash. Each follower
+          waits for a whole lease after it last saw the record change, by its own clock.`,
       ];
     },
   },
@@ -114,7 +129,8 @@ const SCENARIOS = [
     name: "handoff",
     tab: "record",
     title: "Clean handoff",
-    lead: "At 10 s the leader gets SIGTERM. It stops promising at once, but an application may still act on its last promise.",
+    lead: prose`At 10 s the leader gets SIGTERM. It stops promising at once, but an application
+      may still act on its last promise.`,
     question: "When may the record be released?",
     choices: ["at once", "when the last promise has expired", "when the lease has lapsed"],
     settled: (e) => e.now >= 16 * SECOND,
@@ -122,7 +138,8 @@ const SCENARIOS = [
       const gap = gapOf(e, 10 * SECOND);
       return [
         gap > 3 * SECOND ? 2 : 1,
-        `The next leader led ${seconds(gap)} after the order. A promise was good for 0.8 s at most, and the release waited for the last one. Nothing waited for the lease.`,
+        prose`The next leader led ${seconds(gap)} after the order. A promise was good for 0.8 s at
+          most, and the release waited for the last one. Nothing waited for the lease.`,
       ];
     },
   },
@@ -130,20 +147,23 @@ const SCENARIOS = [
     name: "short-partition",
     tab: "record",
     title: "A short partition",
-    lead: "At 10 s the leader loses its link to the store for 1.5 s. Its claim lasts 4 s from its last renewal.",
+    lead: prose`At 10 s the leader loses its link to the store for 1.5 s. Its claim lasts 4 s from
+      its last renewal.`,
     question: "Will the leader change?",
     choices: ["yes", "no"],
     settled: (e) => e.now >= 17 * SECOND,
     answer: (e) => [
       termsOf(e).length > 1 ? 0 : 1,
-      `${letter(leaderOf(e))} led throughout. A lost renewal has an unknown outcome, which neither extends nor ends a claim. The next one arrived in time.`,
+      prose`${letter(leaderOf(e))} led throughout. A lost renewal has an unknown outcome, which
+        neither extends nor ends a claim. The next one arrived in time.`,
     ],
   },
   {
     name: "long-partition",
     tab: "record",
     title: "A long partition",
-    lead: "At 10 s the leader loses its link to the store for 15 s. It cannot know whether the others have replaced it.",
+    lead: prose`At 10 s the leader loses its link to the store for 15 s. It cannot know whether
+      the others have replaced it.`,
     question: "When does the old leader stop?",
     choices: [
       "when it hears of the new leader",
@@ -156,7 +176,9 @@ const SCENARIOS = [
       const end = claimEnd(e, first[1], second[0]);
       return [
         end <= second[0] ? 1 : 0,
-        `The claim of ${letter(first[1])} ended at ${seconds(end)} by itself, and ${letter(second[1])} led from ${seconds(second[0])}. A leader counts 4 s from before its request, and the others count 6 s from after it.`,
+        prose`The claim of ${letter(first[1])} ended at ${seconds(end)} by itself, and
+          ${letter(second[1])} led from ${seconds(second[0])}. A leader counts 4 s from before its
+          request, and the others count 6 s from after it.`,
       ];
     },
   },
@@ -164,7 +186,8 @@ const SCENARIOS = [
     name: "paused-leader",
     tab: "record",
     title: "A paused leader wakes up",
-    lead: "At 10 s the leader is suspended for 15 s, as by SIGSTOP or a long garbage collection. It believes that no time has passed.",
+    lead: prose`At 10 s the leader is suspended for 15 s, as by SIGSTOP or a long garbage
+      collection. It believes that no time has passed.`,
     question: "What will it answer when it wakes up?",
     choices: ["“leading”, until it reads the record", "“not leading”, at once"],
     settled: (e) => e.now >= 28 * SECOND,
@@ -175,7 +198,8 @@ const SCENARIOS = [
         .some((r) => r[1] === "promise" && r[2] === first && r[0] < 25.2 * SECOND);
       return [
         late ? 0 : 1,
-        `Its claim is a deadline on a clock that ran on. No flag had to be cleared, so ${letter(first)} found its claim ended before it had read anything.`,
+        prose`Its claim is a deadline on a clock that ran on. No flag had to be cleared, so
+          ${letter(first)} found its claim ended before it had read anything.`,
       ];
     },
   },
@@ -183,7 +207,8 @@ const SCENARIOS = [
     name: "drift-within",
     tab: "record",
     title: "Clocks drift within the bound",
-    lead: "The leader’s clock runs 10% slow and the others’ run 10% fast: the worst that the configured bound of 10% allows. At 10 s the leader is partitioned.",
+    lead: prose`The leader’s clock runs 10% slow and the others’ run 10% fast: the worst that the
+      configured bound of 10% allows. At 10 s the leader is partitioned.`,
     question: "Will two processes lead at once?",
     choices: ["yes", "no"],
     settled: (e) => e.now >= 25 * SECOND,
@@ -192,7 +217,8 @@ const SCENARIOS = [
       const gap = second[0] - claimEnd(e, first[1], second[0]);
       return [
         gap < 0 ? 0 : 1,
-        `The claim ended ${seconds(gap)} before the next one began. This slack is why a lease of 6 s goes with a deadline of 4 s: 4 s × 1.1 is less than 6 s × 0.9.`,
+        prose`The claim ended ${seconds(gap)} before the next one began. This slack is why a lease
+          of 6 s goes with a deadline of 4 s: 4 s × 1.1 is less than 6 s × 0.9.`,
       ];
     },
   },
@@ -207,7 +233,9 @@ const SCENARIOS = [
     answer: (e) => [
       e.view.violation ? 0 : 1,
       e.view.violation
-        ? "The red band is the time with two leaders. Every lease rests on a bound for clocks. Beyond it only a fencing token helps, because the resource compares tokens and not clocks."
+        ? prose`The red band is the time with two leaders. Every lease rests on a bound for
+          clocks. Beyond it only a fencing token helps, because the resource compares tokens and
+          not clocks.`
         : "Not this time.",
     ],
   },
@@ -215,7 +243,8 @@ const SCENARIOS = [
     name: "restored-store",
     tab: "record",
     title: "A restored store",
-    lead: "At 10 s an operator restores an empty backup of the store. The leader’s record is gone, and so are its renewals.",
+    lead: prose`At 10 s an operator restores an empty backup of the store. The leader’s record is
+      gone, and so are its renewals.`,
     question: "What should the leader do?",
     choices: ["lead on: its claim is still running", "end its term"],
     settled: (e) => e.now >= 25 * SECOND,
@@ -225,7 +254,10 @@ const SCENARIOS = [
       return [
         second && end < 12 * SECOND ? 1 : 0,
         second
-          ? `${letter(first[1])} saw at ${seconds(end)} that its record is gone, and ended its term: it can no longer prove that it leads alone. The others waited for a whole lease, and ${letter(second[1])} led from ${seconds(second[0])}. With a backup that still holds the record of its term, a leader may lead on.`
+          ? prose`${letter(first[1])} saw at ${seconds(end)} that its record is gone, and ended
+            its term: it can no longer prove that it leads alone. The others waited for a whole
+            lease, and ${letter(second[1])} led from ${seconds(second[0])}. With a backup that
+            still holds the record of its term, a leader may lead on.`
           : "It led on, because the backup still held the record of its term.",
       ];
     },
@@ -247,7 +279,9 @@ const SCENARIOS = [
       const end = claimEnd(e, terms[0][1], terms[1]?.[0] ?? Infinity);
       return [
         end < 22 * SECOND ? 1 : 0,
-        `The claim ended at ${seconds(end)}, and no process led until the store was back. Without the store no process can prove that it leads alone. ${letter(terms.at(-1)[1])} led again at ${seconds(terms.at(-1)[0])}.`,
+        prose`The claim ended at ${seconds(end)}, and no process led until the store was back.
+          Without the store no process can prove that it leads alone. ${letter(terms.at(-1)[1])}
+          led again at ${seconds(terms.at(-1)[0])}.`,
       ];
     },
   },
@@ -255,7 +289,8 @@ const SCENARIOS = [
     name: "fencing",
     tab: "record",
     title: "Fencing: a late write",
-    lead: "Each leader’s application asks, works for 1.2 s, and writes to two resources. At 10 s the leader’s machine is suspended for 14 s in the middle of its work.",
+    lead: prose`Each leader’s application asks, works for 1.2 s, and writes to two resources. At
+      10 s the leader’s machine is suspended for 14 s in the middle of its work.`,
     question: "What will the late write of the old leader do?",
     choices: [
       "both resources refuse it",
@@ -268,7 +303,10 @@ const SCENARIOS = [
       return [
         stale ? 2 : 1,
         stale
-          ? `${letter(stale.candidate)} asked before its work and wrote after its pause, at ${seconds(stale.at)}. No election can take back a write that is under way. The resource that remembers the largest token refused it. The other one lost what the new leader had written.`
+          ? prose`${letter(stale.candidate)} asked before its work and wrote after its pause, at
+            ${seconds(stale.at)}. No election can take back a write that is under way. The
+            resource that remembers the largest token refused it. The other one lost what the new
+            leader had written.`
           : "There was no late write.",
       ];
     },
@@ -277,11 +315,12 @@ const SCENARIOS = [
     name: "free-play-record",
     tab: "record",
     title: "Free play",
-    lead: "Three processes share one record for ten minutes. Choose processes below and kill, pause, cut, or restart them, or restore a backup of the store.",
+    lead: prose`Three processes share one record for ten minutes. Choose processes below and kill,
+      pause, cut, or restart them, or restore a backup of the store.`,
     exercises: [
       "Pause the leader for less than 4 s.",
       "Cut the links of two followers, and kill the leader.",
-      "End an outage of the store after 3 s, and after 10 s.",
+      "End an outage of the store after 2 s, and after 10 s.",
     ],
   },
 ];

@@ -107,7 +107,8 @@ class Stage {
     znodes.forEach((znode, position) => {
       const x = box.left + 8 + room * (position + 0.5);
       anchors.set(znode.name, x);
-      const label = wide > 80 ? `…${String(znode.sequence).padStart(4, "0")}` : `${znode.sequence}`;
+      const sequence = String(znode.sequence);
+      const label = wide > 80 ? `…${sequence.padStart(4, "0")}` : sequence;
       const owner = znode.identity[0];
       add("rect", {
         class: `znode${position === 0 ? " head" : ""}${znode.owner === null ? " orphan" : ""}`,
@@ -119,11 +120,10 @@ class Stage {
       });
       add("text", { x, y: top + 25, "text-anchor": "middle" }, `${label} ${owner}`);
       if (znode.owner !== null) {
-        const from = place(znode.owner);
-        add("path", {
-          class: "session",
-          d: `M${from} ${box.bottom} C${from} ${box.bottom - 14} ${x} ${box.bottom - 10} ${x} ${top + tall}`,
-        });
+        const from = place(znode.owner),
+          low = box.bottom;
+        const curve = `C${from} ${low - 14} ${x} ${low - 10} ${x} ${top + tall}`;
+        add("path", { class: "session", d: `M${from} ${low} ${curve}` });
       }
     });
     for (const [candidate, name] of watches) {
@@ -133,10 +133,9 @@ class Stage {
       const from = anchors.get(own.name);
       if (from === to) continue;
       const lift = Math.min(46, 18 + Math.abs(from - to) / 8);
-      add("path", {
-        class: "watch",
-        d: `M${from - 6} ${top} C${from - 10} ${top - lift} ${to + 10} ${top - lift} ${to + 8} ${top - 3}`,
-      });
+      const high = top - lift;
+      const curve = `C${from - 10} ${high} ${to + 10} ${high} ${to + 8} ${top - 3}`;
+      add("path", { class: "watch", d: `M${from - 6} ${top} ${curve}` });
       add("path", {
         class: "watch",
         d: `M${to + 5} ${top - 10} L${to + 8} ${top - 2} L${to + 14} ${top - 8}`,
@@ -186,10 +185,9 @@ class Stage {
       const part = Math.min(0.999, (node.until - now) / SECOND / renew);
       const angle = part * 2 * Math.PI,
         r = PROCESS + 5;
-      add("path", {
-        class: "claim",
-        d: `M${x} ${y - r} A${r} ${r} 0 ${part > 0.5 ? 1 : 0} 1 ${x + r * Math.sin(angle)} ${y - r * Math.cos(angle)}`,
-      });
+      const end = `${x + r * Math.sin(angle)} ${y - r * Math.cos(angle)}`;
+      const arc = `A${r} ${r} 0 ${part > 0.5 ? 1 : 0} 1 ${end}`;
+      add("path", { class: "claim", d: `M${x} ${y - r} ${arc}` });
     }
     if (isSelected) add("circle", { class: "selected", cx: x, cy: y, r: PROCESS + 11 });
     add(
@@ -248,11 +246,20 @@ class Stage {
   }
 }
 
-// Whether a message only keeps a session or a lease alive.
-const isHeartbeat = (text) =>
-  /^(check \S+|checked|read|read the leader|leader: .*|replace v\d+ to renew.*|applied: .*|read: .*|watch event: (?!none).*)$/.test(
-    text,
-  );
+// Messages that only keep a session or a lease alive.
+const HEARTBEATS = [
+  /check \S+/,
+  /checked/,
+  /read/,
+  /read the leader/,
+  /leader: .*/,
+  /replace v\d+ to renew.*/,
+  /applied: .*/,
+  /read: .*/,
+  /watch event: (?!none).*/,
+];
+const HEARTBEAT = new RegExp(`^(${HEARTBEATS.map(({ source }) => source).join("|")})$`);
+const isHeartbeat = (text) => HEARTBEAT.test(text);
 
 // A message in a few words.
 const brief = (text) =>

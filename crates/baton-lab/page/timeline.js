@@ -200,7 +200,8 @@ class TimeLine {
 
   // The intervals, computed again only when there is more to see.
   model(experiment) {
-    const key = `${experiment.records.length} ${experiment.position(experiment.horizon)} ${experiment.actions}`;
+    const seen = experiment.position(experiment.horizon);
+    const key = `${experiment.records.length} ${seen} ${experiment.actions}`;
     if (this.key !== key || this.of !== experiment) {
       Object.assign(this, { key, of: experiment, cached: intervalsOf(experiment) });
     }
@@ -231,9 +232,8 @@ class TimeLine {
     if (this.cursor && !this.hover) {
       const { candidate, time } = this.cursor,
         lane = candidate < experiment.size ? experiment.nameOf(candidate) : "store";
-      this.say(
-        `${lane}: ${causeAt(experiment, candidate, Math.min(time, experiment.horizon)) || "nothing yet"}`,
-      );
+      const cause = causeAt(experiment, candidate, Math.min(time, experiment.horizon));
+      this.say(`${lane}: ${cause || "nothing yet"}`);
     } else if (!experiment || !this.hover) {
       this.say("Point at the time line, or focus it and use the arrow keys, to see the cause.");
     } else this.explainPointer(experiment);

@@ -48,7 +48,7 @@ pub enum Message {
         event: QueueEvent,
     },
     /// A watch event, or the end of the connection.
-    News {
+    Watch {
         /// The number of the request that began the connection.
         connection: u64,
         /// The event.
@@ -75,7 +75,7 @@ impl fmt::Debug for Message {
                 write!(f, "request {number}: {request}")
             }
             Self::Reply { number, event } => write!(f, "reply {number}: {}", describe(event)),
-            Self::News { event, .. } => f.write_str(&describe(event)),
+            Self::Watch { event, .. } => f.write_str(&describe(event)),
         }
     }
 }
@@ -190,14 +190,14 @@ impl Machine for QueueNode {
                 candidate.driver.receive_reply(number, event, now);
                 candidate.poll(now);
             }
-            (Self::Candidate(candidate), Message::News { connection, event }) => {
+            (Self::Candidate(candidate), Message::Watch { connection, event }) => {
                 if connection == candidate.connection {
                     candidate.was_woken |= event == QueueEvent::WatchFired;
                     candidate.driver.receive(event, now);
                     candidate.poll(now);
                 }
             }
-            (Self::Store(_), Message::Reply { .. } | Message::News { .. })
+            (Self::Store(_), Message::Reply { .. } | Message::Watch { .. })
             | (Self::Candidate(_), Message::Request { .. }) => {}
         }
     }
@@ -247,8 +247,8 @@ impl Candidate {
         self.outbox.push(self.store, message, purpose);
     }
 
-    /// Without news, checks and reads of a candidate that knows the leader only keep its session
-    /// alive.
+    /// Without a watch event, checks and reads of a candidate that knows the leader only keep its
+    /// session alive.
     fn purpose(&self, request: &QueueRequest) -> Purpose {
         let is_routine = match request {
             QueueRequest::Check { .. } | QueueRequest::ReadLeader | QueueRequest::Watch { .. } => {

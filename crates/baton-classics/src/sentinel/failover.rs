@@ -2,7 +2,7 @@
 //!
 //! Pure. Start with [`SentinelNode::fail_over`], which follows `sentinelFailoverStateMachine`.
 
-use super::{Answer, Message, PERIOD, SentinelNode};
+use super::{Message, Opinion, PERIOD, SentinelNode};
 use crate::machine::{NodeId, Purpose, majority};
 use baton_election::instant::Instant;
 use std::time::Duration;
@@ -64,7 +64,7 @@ impl SentinelNode {
     }
 
     /// The answers that still count.
-    fn fresh_answers(&self, now: Instant) -> impl Iterator<Item = &Answer> {
+    fn fresh_answers(&self, now: Instant) -> impl Iterator<Item = &Opinion> {
         self.answers.values().filter(move |answer| now.since(answer.at) <= PERIOD * 5)
     }
 

@@ -47,7 +47,7 @@ impl Store {
             let id = *id;
             if let Some(Session { node, connection, .. }) = self.end_session(id) {
                 let event = QueueEvent::Disconnected;
-                self.outbox.send(node, Message::News { connection, event });
+                self.outbox.send(node, Message::Watch { connection, event });
             }
         }
     }
@@ -166,7 +166,7 @@ impl Store {
         let is_gone = |name: &String| gone.iter().any(|(child, _)| child == name);
         for (_, node, connection) in self.watches.extract_if(.., |(name, ..)| is_gone(name)) {
             let event = QueueEvent::WatchFired;
-            self.outbox.send(node, Message::News { connection, event });
+            self.outbox.send(node, Message::Watch { connection, event });
         }
         session
     }
