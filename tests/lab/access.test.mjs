@@ -53,6 +53,13 @@ lab("the skip link keeps the experiment", "scenario=fencing&seed=3&t=25", async 
   assert.equal(await text(page, "#clock"), "25.00 s");
 });
 
+lab("a chosen scenario keeps the focus", "scenario=join", async (page) => {
+  await page.getByRole("link", { name: "Mid-chain death" }).focus();
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => window.lab.experiment.name === "mid-chain");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Mid-chain death");
+});
+
 lab("the keyboard alone shows a cause", "scenario=leader-dies&seed=1&t=20", async (page) => {
   const cause = page.locator("#cause");
   await page.locator("#timeline").focus();

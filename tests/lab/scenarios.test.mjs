@@ -34,6 +34,14 @@ for (const [name, end, summary, verdict] of ENDS) {
   });
 }
 
+// The terms that began, as the time and the candidate.
+const terms = (page) =>
+  page.evaluate(() =>
+    window.lab.experiment.records
+      .filter((record) => record[1] === "role" && record[3] === "leads")
+      .map((record) => [record[0] / 1e9, record[2]]),
+  );
+
 lab(
   "a restored store ends the term at once",
   "scenario=restored-store&seed=1&t=12",
@@ -41,11 +49,7 @@ lab(
     assert.match(await text(page, "#summary"), /wait/);
     assert.doesNotMatch(await text(page, "#summary"), /leads/);
     await seek(page, 26);
-    const [first, second] = await page.evaluate(() =>
-      window.lab.experiment.records
-        .filter((record) => record[1] === "role" && record[3] === "leads")
-        .map((record) => [record[0] / 1e9, record[2]]),
-    );
+    const [first, second] = await terms(page);
     const verdict = await text(page, "#verdict");
     assert.ok(second[0] > 15 && second[0] < 19, `a lease after the restore: ${second[0]}`);
     assert.ok(verdict.includes(`${"abc"[second[1]]} led from ${second[0].toFixed(1)} s`), verdict);
@@ -106,6 +110,20 @@ lab(
   },
 );
 
+lab("the costs are those of the last death", "scenario=free-play&seed=1&t=10", async (page) => {
+  await press(page, "the leader");
+  await press(page, "Kill");
+  await seek(page, 20);
+  assert.match(await text(page, "#costs"), /^a at 10\.0 s/);
+  await seek(page, 9);
+  assert.match(await text(page, "#costs"), /^No process has died/);
+  await press(page, "none");
+  await press(page, "c");
+  await press(page, "Kill");
+  await seek(page, 20);
+  assert.match(await text(page, "#costs"), /^c at 9\.0 s/);
+});
+
 lab("exercise: crash the second smallest", "scenario=free-play&seed=1&t=10", async (page) => {
   await press(page, "the second smallest");
   await press(page, "Kill");
@@ -134,6 +152,69 @@ lab("exercise: no process watches the largest", "scenario=free-play&seed=1&t=10"
   assert.equal(await text(page, "#summary"), "a leads; b, c, d follow a; e is down.");
   assert.equal((await costs(page))[0][0], 0, "no process is woken");
 });
+
+lab("exercise: kill the leader of nine", "scenario=free-play-9&seed=1&t=14", async (page) => {
+  await press(page, "the leader");
+  await press(page, "Kill");
+  await seek(page, 24);
+  assert.match(await text(page, "#summary"), /^a is down; b leads;/);
+  assert.equal((await costs(page))[0][0], 1, "one is woken, as with five");
+  assert.equal((await costs(page))[1][0], 8, "a herd wakes all");
+});
+
+lab(
+  "exercise: kill the leader and its successor",
+  "scenario=free-play-9&seed=1&t=14",
+  async (page) => {
+    await press(page, "the leader");
+    await press(page, "b");
+    await press(page, "Kill");
+    await seek(page, 24);
+    assert.match(await text(page, "#summary"), /^a, b are down; c leads;/);
+  },
+);
+
+const RECORD = "scenario=free-play-record&seed=1&t=10";
+
+lab("exercise: pause the leader for less than 4 s", RECORD, async (page) => {
+  await press(page, "the leader");
+  await press(page, "Pause");
+  await seek(page, 12.5);
+  assert.match(await text(page, "#summary"), /a is paused/);
+  await press(page, "Resume");
+  await seek(page, 30);
+  assert.equal(await text(page, "#summary"), "a leads; b, c follow a.");
+  assert.equal((await terms(page)).length, 1);
+});
+
+lab("exercise: cut two followers, and kill the leader", RECORD, async (page) => {
+  await press(page, "b");
+  await press(page, "c");
+  await press(page, "Cut the link");
+  await press(page, "the leader");
+  await press(page, "Kill");
+  await seek(page, 30);
+  assert.doesNotMatch(await text(page, "#summary"), /lead/, "no process reaches the store");
+  await press(page, "none");
+  await press(page, "b");
+  await press(page, "Heal the link");
+  await seek(page, 45);
+  assert.match(await text(page, "#summary"), /b leads/);
+});
+
+for (const [lasts, count] of [
+  [2, 1],
+  [10, 2],
+]) {
+  lab(`exercise: end an outage after ${lasts} s`, RECORD, async (page) => {
+    await press(page, "Outage");
+    await seek(page, 10 + lasts);
+    await press(page, "End the outage");
+    await seek(page, 40);
+    assert.match(await text(page, "#summary"), /\bleads\b/);
+    assert.equal((await terms(page)).length, count, "a claim lasts 4 s");
+  });
+}
 
 lab(
   "a killed process rejoins at the end of the queue",

@@ -176,6 +176,7 @@ class Page {
     }
     const shown = scenariosIn(tab),
       isCurrent = (it) => it.title === this.scenario?.title;
+    const hasFocus = $("scenarios").contains(document.activeElement);
     $("scenarios").replaceChildren(
       ...shown.map((it) => {
         const link = Object.assign(document.createElement("a"), {
@@ -186,6 +187,7 @@ class Page {
         return element("li", "", link);
       }),
     );
+    if (hasFocus) $("scenarios").querySelector("[aria-current]")?.focus();
     $("choose").replaceChildren(
       ...shown.map((it) => new Option(it.title, it.name, false, isCurrent(it))),
     );
