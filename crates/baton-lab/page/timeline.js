@@ -20,6 +20,7 @@ class TimeLine {
     canvas.addEventListener("focus", () => this.moveTo({ candidate: 0, time: this.last.now }));
     canvas.addEventListener("blur", () => this.moveTo(null));
     canvas.addEventListener("keydown", (event) => this.press(event));
+    this.explain();
   }
 
   // Up and down choose a lane. Left and right go to its last and next event that was seen.
