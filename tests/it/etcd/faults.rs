@@ -7,11 +7,12 @@
 use super::PATIENCE;
 use super::contender::{Program, prefix};
 use crate::rig::{
-    Contender, Direction, ELECTION, Etcd, EtcdKeys, EtcdSettings, Flow, Peer, Proxy, Rig,
+    Contender, Delay, Direction, ELECTION, Etcd, EtcdKeys, EtcdSettings, Flow, Peer, Proxy, Rig,
     Store as _, Timing, eventually, side_by_side,
 };
+use serde_json::json;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// client-go's defaults (15 s, 10 s, and 2 s), each times 2/5. The session of etcd's client is as
 /// long as the lease.
@@ -159,5 +160,132 @@ fn partitioned_leader_stops_in_time() {
         let stopped = old.must_stop();
         old.must_have_lost();
         stopped.since(led)
+    });
+}
+
+/// The effect of the fault on Baton's term.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Effect {
+    /// The leader keeps it.
+    None,
+    /// It ends, and the other candidate leads.
+    EndsTheTerm,
+}
+
+/// Injects a fault into the members that both candidates use.
+#[expect(clippy::print_stdout, reason = "the documentation quotes whether the term ended")]
+fn meet(
+    program: Program,
+    timing: Timing,
+    settings: EtcdSettings,
+    effect: Effect,
+    fault: impl FnOnce(&mut Etcd),
+) -> Duration {
+    let mut etcd = Etcd::start(settings);
+    let rig = Rig::over(EtcdKeys::on(&etcd), timing);
+    let endpoints = etcd.endpoints();
+    let mut old = Contender::start(&rig, program, "old", &endpoints);
+    old.must_lead();
+    let new = Contender::start(&rig, program, "new", &endpoints);
+    new.must_follow();
+    fault(&mut etcd);
+    etcd.await_serving();
+    let end = rig.now() + rig.timing.takeover() + EtcdKeys::NOISE;
+    eventually(PATIENCE, "a successor has had its time", || rig.now() >= end);
+    let overlap = new.led().map(|led| old.stopped().unwrap_or(end).since(led));
+    let term = if old.stopped().is_none() { "lasted" } else { "ended" };
+    println!("{program:?}: the term {term}, and another began: {}", overlap.is_some());
+    if program == Program::Baton {
+        let has_ended = effect == Effect::EndsTheTerm;
+        assert_eq!((old.stopped().is_some(), overlap.is_some()), (has_ended, has_ended));
+        if has_ended {
+            old.must_have_lost();
+        }
+    }
+    overlap.unwrap_or_default()
+}
+
+/// Longer than the lease and the calls that may wait in a member.
+fn outlast(timing: Timing) {
+    thread::sleep(timing.lease_duration + timing.renew_deadline);
+}
+
+#[test]
+fn one_leads_while_the_database_is_full() {
+    compare("full database", DEFAULTS, |program| {
+        let settings = EtcdSettings::with_flags(&["--quota-backend-bytes=4194304"]);
+        meet(program, DEFAULTS, settings, Effect::EndsTheTerm, |etcd| {
+            let (admin, large) = (etcd.admin(), "x".repeat(512 << 10));
+            eventually(PATIENCE, "the database is full", || admin.try_put("/x", &large).is_err());
+            outlast(DEFAULTS);
+            assert!(admin.try_put("/x", "").is_err(), "it is still full");
+            admin.compact();
+            etcd.etcdctl(&["defrag"]);
+            etcd.etcdctl(&["alarm", "disarm"]);
+        })
+    });
+}
+
+#[test]
+fn one_leads_while_the_disk_hangs() {
+    compare("fdatasync takes 9 s", DEFAULTS, |program| {
+        let settings = EtcdSettings { waits_for_disk: true, ..EtcdSettings::default() };
+        meet(program, DEFAULTS, settings, Effect::EndsTheTerm, |etcd| {
+            let pid = etcd.member(0).server.pid();
+            let disk = Delay::of_all_threads(pid, "fdatasync", Duration::from_secs(9));
+            outlast(DEFAULTS);
+            let begun = Instant::now();
+            let written = etcd.admin().try_put("/probe", "");
+            assert!(written.is_err() || begun.elapsed() > Duration::from_secs(1), "it is slow");
+            drop(disk);
+        })
+    });
+}
+
+#[test]
+fn one_leads_while_the_members_leader_moves() {
+    compare("move-leader every 2 s", LONG, |program| {
+        meet(program, LONG, EtcdSettings::cluster(), Effect::None, |etcd| {
+            let moves = (0..8).filter(|_| {
+                let before = etcd.leader();
+                etcd.move_leader();
+                thread::sleep(Duration::from_secs(2));
+                etcd.leader() != before
+            });
+            let moves = moves.count();
+            assert!(moves > 3, "the members' leader moved {moves} times");
+        })
+    });
+}
+
+/// The first endpoint is the one that Baton's candidates use.
+#[test]
+fn one_leads_while_a_member_is_down() {
+    compare("members killed, one after another", LONG, |program| {
+        meet(program, LONG, EtcdSettings::cluster(), Effect::None, |etcd| {
+            for at in [etcd.leader(), 0] {
+                etcd.member(at).server.kill();
+                outlast(LONG);
+                etcd.member(at).server.restart();
+                etcd.await_serving();
+            }
+        })
+    });
+}
+
+#[test]
+fn one_leads_although_the_quorum_is_lost() {
+    compare("quorum killed", DEFAULTS, |program| {
+        meet(program, DEFAULTS, EtcdSettings::cluster(), Effect::EndsTheTerm, |etcd| {
+            for at in [1, 2] {
+                etcd.member(at).server.kill();
+            }
+            outlast(DEFAULTS);
+            let read = etcd.admin().try_call("/v3/kv/range", &json!({ "key": "eA==" }));
+            assert!(read.is_err(), "there is no quorum");
+            for at in [1, 2] {
+                etcd.member(at).server.restart();
+            }
+        })
     });
 }
