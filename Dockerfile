@@ -7,12 +7,20 @@
 #   docker build --platform linux/arm64 .   build for another architecture: amd64 or arm64
 #
 # Without a registry, set BUILDER to a local image with Rust, gcc, and ca-certificates.
-ARG BUILDER=rust:1.95.0-slim-bookworm
+#
+# The digest pins what the tag named, so a new image of that name changes no release. To update it:
+# crane digest rust:1.95.0-slim-bookworm
+ARG BUILDER=rust:1.95.0-slim-bookworm@sha256:d7482085ff5b415f84dba5647ae71606650bdef00db7aeb69f4b3d170c3e4082
 
 # The build stage runs on the build machine's own architecture and cross-compiles, because a build
 # under emulation takes an hour.
 FROM --platform=${BUILDPLATFORM} ${BUILDER} AS tools
 ARG TARGETARCH
+# Debian's cross compilers and C libraries, pinned because the program contains parts of them. A
+# builder that brings its own is taken as it is. To update them, in Debian bookworm:
+# apt-cache madison gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+ARG GCC=4:12.2.0-3
+ARG LIBC=2.36-8cross1
 RUN case "${TARGETARCH}" in \
       amd64) cpu=x86_64 ;; \
       arm64) cpu=aarch64 ;; \
@@ -23,7 +31,7 @@ RUN case "${TARGETARCH}" in \
     || rustup target add "$(cat /target)" || exit; \
     command -v "${cpu}-linux-gnu-gcc" \
     || { apt-get update && apt-get install -y --no-install-recommends \
-           "gcc-$(echo "${cpu}" | tr _ -)-linux-gnu" "libc6-dev-${TARGETARCH}-cross"; }
+           "gcc-$(echo "${cpu}" | tr _ -)-linux-gnu=${GCC}" "libc6-dev-${TARGETARCH}-cross=${LIBC}"; }
 
 # What the image contains besides crates, for the bill of materials: the toolchain's std, the packages
 # of the libraries that the program links statically, and the certificate authorities.

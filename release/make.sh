@@ -59,8 +59,7 @@ case $architecture in
   *) echo "make: no list of crates for the architecture '$architecture': set PLATFORM to linux/amd64 or linux/arm64" >&2; exit 1 ;;
 esac
 "$ENGINE" save --output "$scratch/inventory.tar" "$INVENTORY_IMAGE"
-cargo metadata --locked --format-version 1 --filter-platform "$cpu-unknown-linux-gnu" \
-  | release/sbom.py "$scratch/inventory.tar" > "$scratch/sbom"
+release/sbom.py "$cpu-unknown-linux-gnu" "$scratch/inventory.tar" > "$scratch/sbom"
 mv "$scratch/sbom" "$out/baton-$version.cdx.json"
 (cd "$out" && sha256sum -- * > "$scratch/SHA256SUMS")
 mv "$scratch/SHA256SUMS" "$out"

@@ -2,15 +2,16 @@
 """Writes the software bill of materials in CycloneDX: every crate in the program or in its build, and
 what else the image contains.
 
-    cargo metadata --locked --format-version 1 --filter-platform TARGET | release/sbom.py INVENTORY.tar
+    release/sbom.py TARGET INVENTORY.tar
 
-The checksums are those of Cargo.lock, which Cargo verifies. INVENTORY.tar is the saved image of the
-Dockerfile's stage `inventory`, which lists Rust's std, the packages of the libraries that are linked
-statically, and the certificate authorities.
+TARGET is Rust's name of the processor and system. The checksums are those of Cargo.lock, which Cargo
+verifies. INVENTORY.tar is the saved image of the Dockerfile's stage `inventory`, which lists Rust's
+std, the packages of the libraries that are linked statically, and the certificate authorities.
 """
 
 import json
 import os
+import subprocess
 import time
 import tomllib
 import uuid
@@ -19,7 +20,17 @@ import sys
 
 import steady
 
-metadata = json.load(sys.stdin)
+target, saved_inventory = sys.argv[1:]
+
+
+def cargo(*arguments):
+    return subprocess.run(["cargo", *arguments, "--locked"], check=True, capture_output=True, text=True).stdout
+
+
+# The tree has the features of the program, and the metadata also those that its tests turn on.
+tree = cargo("tree", "--package=baton", "--edges=normal,build", f"--target={target}", "--prefix=none", "--format={p}")
+built = {tuple(line.split()[:2]) for line in tree.splitlines()}
+metadata = json.loads(cargo("metadata", "--format-version=1", f"--filter-platform={target}"))
 packages = {package["id"]: package for package in metadata["packages"]}
 nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
 root = metadata["resolve"]["root"]
@@ -35,7 +46,9 @@ def reference(package):
 def needed(node):
     """Dependencies of a crate's code and build script, without dev-dependencies."""
     kinds = lambda dependency: {kind["kind"] for kind in dependency["dep_kinds"]}
-    return sorted(dependency["pkg"] for dependency in node["deps"] if kinds(dependency) & {None, "build"})
+    is_built = lambda package: (package["name"], "v" + package["version"]) in built
+    others = [dependency["pkg"] for dependency in node["deps"] if kinds(dependency) & {None, "build"}]
+    return sorted(other for other in others if is_built(packages[other]))
 
 
 def component(package):
@@ -80,7 +93,7 @@ while waiting:
         reached.add(this)
         waiting.extend(needed(nodes[this]))
 
-_, _, files = steady.saved_image(sys.argv[1])
+_, _, files = steady.saved_image(saved_inventory)
 others = inventory(files["inventory"][1].decode())
 by_name = sorted(reached, key=lambda this: reference(packages[this]))
 bom = {
