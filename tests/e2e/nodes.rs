@@ -8,6 +8,7 @@ mod flooded;
 mod frozen;
 mod partitioned;
 mod power_loss;
+mod routed;
 mod slow;
 
 use crate::rig::Case;

@@ -22,6 +22,7 @@ mod record;
 mod release;
 mod shop;
 mod unmodified;
+mod visitor;
 
 use crate::noise::Assumption;
 pub(crate) use case::Case;
@@ -29,7 +30,7 @@ pub(crate) use command::{run, variable};
 pub(crate) use ensemble::Ensemble;
 pub(crate) use history::{Moment, eventually, succeeds, throughout, wait_for};
 use history::{Reply, Timing, lock};
-pub(crate) use node::Outage;
+pub(crate) use node::{Node, Outage};
 pub(crate) use observations::Leader;
 pub(crate) use operations::SHOP;
 pub(crate) use pod::Pod;
@@ -40,6 +41,7 @@ use std::collections::BTreeMap;
 use std::process;
 use std::sync::Mutex;
 use std::time::Duration;
+pub(crate) use visitor::Visitor;
 
 /// The default durations of client-go and Baton.
 pub(crate) const TIMING: Timing = Timing::of_ms(15_000, 10_000, 2000, 2000);

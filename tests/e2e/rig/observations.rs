@@ -139,6 +139,18 @@ impl Case {
         })
     }
 
+    /// Waits until this Pod's sidecar has written its addresses into the IPv4 slice, at `since` or
+    /// later. Returns that time.
+    #[track_caller]
+    pub(crate) fn wait_for_published(&self, pod: &str, since: Moment) -> Moment {
+        let published = |source: &str, text: &str| {
+            let is_ours = source.starts_with(pod) && text.contains("endpoint_published");
+            (is_ours && text.contains("ipv4")).then_some(())
+        };
+        let found = || self.journal.find_since(since, published);
+        wait_for(PATIENCE, &format!("{pod} publishes its addresses"), found).0
+    }
+
     /// Waits until a peer's candidate, in a Pod with this name prefix, logs at `since` or later that
     /// its work has started. Returns that time and the Pod.
     #[track_caller]

@@ -16,6 +16,7 @@ mod question;
 mod record;
 #[path = "../history/reply.rs"]
 mod reply;
+mod visits;
 
 use clap::{Parser, ValueEnum};
 use record::Record;
@@ -25,6 +26,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::error::Error;
 use std::io::{self, Write as _};
+use std::net::SocketAddrV4;
 use std::thread;
 use std::time::Duration;
 
@@ -44,6 +46,13 @@ enum Command {
         /// Skip log lines before this time since boot
         #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
         since: Duration,
+    },
+    /// Request a Service's metrics, each time on a new connection; print one JSON line per request
+    Visit {
+        service: SocketAddrV4,
+        /// The pause between two requests
+        #[arg(long, value_name = "DURATION", default_value = "20ms", value_parser = humantime::parse_duration)]
+        every: Duration,
     },
     /// Send a signal to a program in a Pod
     Signal { signal: Sent, pod: String, program: String },
@@ -78,6 +87,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             thread::spawn(move || logs::watch(since));
             networks::watch(every, port)
         }
+        Command::Visit { service, every } => Ok(visits::send(service, every)?),
         Command::Signal { signal, pod, program } => {
             Ok(processes::signal(&pod, &program, signal.into())?)
         }

@@ -1,5 +1,5 @@
-//! The witness's output: one JSON line per answer or log line, a container's usage, and the memory
-//! of processes.
+//! The witness's output: one JSON line per answer, log line, or request to a Service, a container's
+//! usage, and the memory of processes.
 //!
 //! The reader of these lines includes this file, too.
 
@@ -28,6 +28,17 @@ pub(crate) enum Record {
         at: Duration,
         text: String,
     },
+}
+
+/// A request to a Service. Times are since boot.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Visit {
+    pub(crate) asked: Duration,
+    pub(crate) answered: Duration,
+    /// The client's port.
+    pub(crate) port: u16,
+    /// Whether the candidate that answered leads, or why no candidate answered.
+    pub(crate) is_leader: Result<bool, String>,
 }
 
 /// The memory of one process.
