@@ -37,13 +37,14 @@ impl Known {
         }
     }
 
-    /// Whether the slice leads to one of `addresses`, written in the term of `token`.
+    /// Whether the slice leads to one of `addresses`, written in the term of `token` or an earlier
+    /// one.
     pub(super) fn holds(&self, token: FencingToken, addresses: &[IpAddr]) -> bool {
         match self {
             Self::Absent => false,
             Self::Slice(slice) => {
                 let Content { token: found, addresses: endpoints, .. } = &slice.content;
-                *found == Some(token)
+                found.is_some_and(|found| found <= token)
                     && endpoints.iter().flatten().any(|found| addresses.contains(found))
             }
         }

@@ -96,8 +96,10 @@ pub(super) struct SlicePlan {
     term: Option<FencingToken>,
     /// The term whose addresses a write of ours may have put into the slice.
     written: Option<FencingToken>,
-    /// The state that the last write replaces, until its outcome is known. The write can be applied
-    /// as long as the slice is in this state.
+    /// The state that the write in flight replaces.
+    sent: Option<Over>,
+    /// The state that the last write with an unknown outcome replaces. The write may be applied as
+    /// long as the slice is in this state.
     unanswered: Option<Over>,
     /// The term that was reported as published.
     published: Option<FencingToken>,
@@ -140,6 +142,7 @@ impl SlicePlan {
             term: None,
             written: None,
             published: None,
+            sent: None,
             unanswered: None,
             reported: None,
             due: None,
@@ -200,7 +203,7 @@ impl SlicePlan {
         if !self.addresses.is_empty() {
             self.written = Some(token);
         }
-        self.unanswered = Some(over);
+        self.sent = Some(over);
         Step::Call(call, now + self.pace.call_timeout)
     }
 
@@ -218,7 +221,7 @@ impl SlicePlan {
             return Step::Wait(None);
         }
         let (over, call) = (known.state(), known.replaced_by(self.cleared(known, token)));
-        self.unanswered = Some(over);
+        self.sent = Some(over);
         Step::Call(call, until)
     }
 
@@ -258,6 +261,7 @@ impl SlicePlan {
 
     /// Handles the reply to the last call, at `now`.
     pub(super) fn handle_reply(&mut self, reply: Reply, now: Instant) -> Option<Finding> {
+        let sent = self.sent.take();
         match reply {
             Reply::Conflict => {
                 (self.known, self.unanswered) = (None, None);
@@ -268,12 +272,13 @@ impl SlicePlan {
                 None
             }
             Reply::Refused => {
-                (self.known, self.unanswered) = (None, None);
+                self.known = None;
                 self.pause(now);
                 None
             }
             Reply::Unknown => {
                 self.known = None;
+                self.unanswered = sent.or(self.unanswered.take());
                 self.pause(now);
                 None
             }
@@ -343,10 +348,14 @@ impl SlicePlan {
         found.and_then(|found| self.once(Finding::LargerToken { found, ours }))
     }
 
-    /// If nothing is left to write, reads again after the check period.
+    /// If nothing is left to write, reads again after the check period, or sooner if a clearing may
+    /// still arrive.
     fn settle_if(&mut self, is_settled: bool, now: Instant) {
+        let known = self.known.as_ref().map(Known::state);
+        let is_final = self.unanswered.is_none() || self.unanswered != known;
+        let Pace { check_period, retry_period, .. } = self.pace;
         self.is_settled = is_settled;
-        self.due = is_settled.then(|| now + self.pace.check_period);
+        self.due = is_settled.then(|| now + if is_final { check_period } else { retry_period });
     }
 
     /// The finding, unless it is the last one that this term has had.
@@ -605,27 +614,31 @@ mod tests {
         again.settle(&mut former, None, at(1));
         for start in [Server::default(), Server::prepared(), by_another, again] {
             for between in 0..4 {
-                dropped(start.clone(), between);
+                for refused in 0..4 {
+                    dropped(start.clone(), between, refused);
+                }
             }
         }
     }
 
-    /// The write arrives after `between` calls of the clearing.
-    fn dropped(mut server: Server, between: usize) {
+    /// The write arrives after `between` calls of the clearing, of which one is refused.
+    fn dropped(mut server: Server, between: usize, refused: usize) {
         let mut leader = plan(OLD);
         let Step::Call(read, _) = leader.next(claim(5, 0), at(0)) else { panic!("it reads") };
         let found = server.perform(&read);
         leader.handle_reply(found, at(0));
         let Step::Call(write, _) = leader.next(claim(5, 0), at(0)) else { panic!("it writes") };
         leader.handle_reply(Reply::Unknown, at(0));
-        for _ in 0..between {
-            if let Step::Call(call, _) = leader.next(None, at(1)) {
-                let reply = server.perform(&call);
-                leader.handle_reply(reply, at(1));
+        for call_number in 0..between {
+            let now = Instant::since_boot(Duration::from_millis(1000 + 300 * call_number as u64));
+            if let Step::Call(call, _) = leader.next(None, now) {
+                let is_refused = call_number == refused;
+                let reply = if is_refused { Reply::Refused } else { server.perform(&call) };
+                leader.handle_reply(reply, now);
             }
         }
         server.perform(&write);
-        server.settle(&mut leader, None, at(1));
+        server.settle(&mut leader, None, at(3));
         assert_eq!(server.routed().0, None, "after {between} calls: {}", server.calls);
         assert!(leader.is_clear());
     }
@@ -638,6 +651,52 @@ mod tests {
         server.settle(&mut leader, None, at(20));
         assert_eq!(server.routed().0.as_deref(), Some(NEW));
         assert!(leader.is_clear());
+    }
+
+    #[test]
+    fn refused_write_hides_no_earlier_one() {
+        let (mut server, mut leader) = (Server::prepared(), plan(OLD));
+        server.perform_next(&mut leader, at(0));
+        let Step::Call(write, _) = leader.next(claim(5, 0), at(0)) else { panic!("it writes") };
+        leader.handle_reply(Reply::Unknown, at(0));
+        server.perform_next(&mut leader, at(1));
+        let Step::Call(Call::Replace(..), _) = leader.next(claim(5, 0), at(1)) else {
+            panic!("it writes again")
+        };
+        leader.handle_reply(Reply::Refused, at(1));
+        server.settle(&mut leader, None, at(2));
+        server.perform(&write);
+        assert_eq!(server.routed().0, None, "{}", server.calls);
+    }
+
+    /// As after a clearing that the API server refused.
+    #[test]
+    fn addresses_of_an_earlier_term_are_cleared() {
+        let (mut server, mut leader) = (Server::prepared(), plan(OLD));
+        server.settle(&mut leader, claim(5, 0), at(0));
+        let Step::Call(..) = leader.next(None, at(1)) else { panic!("it clears") };
+        leader.handle_reply(Reply::Refused, at(1));
+        let Step::Call(read, _) = leader.next(claim(7, 20), at(20)) else { panic!("it reads") };
+        let found = server.perform(&read);
+        leader.handle_reply(found, at(20));
+        let Step::Call(..) = leader.next(claim(7, 20), at(20)) else { panic!("it writes") };
+        leader.handle_reply(Reply::Refused, at(20));
+        server.settle(&mut leader, None, at(21));
+        assert_eq!(server.routed().0, None, "{}", server.calls);
+    }
+
+    #[test]
+    fn leader_looks_again_soon_if_its_clearing_may_still_arrive() {
+        let (mut server, mut leader) = (Server::prepared(), plan(OLD));
+        server.settle(&mut leader, claim(5, 0), at(0));
+        let Step::Call(clearing, _) = leader.next(None, at(1)) else { panic!("it clears") };
+        leader.handle_reply(Reply::Unknown, at(1));
+        server.settle(&mut leader, claim(5, 2), at(3));
+        let step = leader.next(claim(5, 2), at(3));
+        assert!(matches!(step, Step::Wait(Some(due)) if due == at(4)));
+        server.perform(&clearing);
+        server.settle(&mut leader, claim(5, 2), at(4));
+        assert_eq!(server.routed().0.as_deref(), Some(OLD));
     }
 
     /// Its creation would be refused again.

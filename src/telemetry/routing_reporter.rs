@@ -16,7 +16,7 @@ pub(crate) struct RoutingReporter {
     election: ElectionName,
     slice: SliceRef,
     metrics: Metrics,
-    /// The last failure, until a success.
+    /// The last message about a failure, until a success.
     failure: Option<String>,
 }
 
@@ -48,7 +48,8 @@ impl RoutingReporter {
         );
     }
 
-    pub(crate) fn cleared(&self, token: FencingToken) {
+    pub(crate) fn cleared(&mut self, token: FencingToken) {
+        self.failure = None;
         let (election, slice, token) = (self.election.as_str(), &self.slice, token.to_string());
         let name = slice.name();
         tracing::info!(
@@ -98,12 +99,8 @@ impl RoutingReporter {
         );
     }
 
-    /// Reports a failed call. Repetitions of the same failure are left out.
+    /// Reports a failed call. Repetitions of the same message are left out.
     pub(crate) fn failed(&mut self, error: &dyn Error, is_clearing: bool) {
-        let message = ErrorChain(error).to_string();
-        if self.failure.as_ref() == Some(&message) {
-            return;
-        }
         let (election, slice) = (self.election.as_str(), &self.slice);
         let name = slice.name();
         let consequence = if is_clearing {
@@ -111,12 +108,11 @@ impl RoutingReporter {
         } else {
             "may not be routed to this leader"
         };
-        tracing::warn!(
-            event = "endpoint_failed",
-            election,
-            slice = name,
-            "cannot update {slice}, so clients {consequence}: {message}"
-        );
-        self.failure = Some(message);
+        let message =
+            format!("cannot update {slice}, so clients {consequence}: {}", ErrorChain(error));
+        if self.failure.as_ref() != Some(&message) {
+            tracing::warn!(event = "endpoint_failed", election, slice = name, "{message}");
+            self.failure = Some(message);
+        }
     }
 }
