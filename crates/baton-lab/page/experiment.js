@@ -48,6 +48,7 @@ class Experiment {
     const answer = this.machine(`act ${action}`);
     if (answer.error) return answer.error;
     this.records.length = Math.min(this.records.length, answer.kept);
+    this.deaths = undefined;
     this.actions.push(action);
     this.horizon = this.now;
     this.seek(this.now);
@@ -58,7 +59,7 @@ class Experiment {
   reopen(actions) {
     this.machine(`open ${this.name} ${this.seed}`);
     for (const action of actions) this.machine(`act ${action}`);
-    Object.assign(this, { actions, records: [] });
+    Object.assign(this, { actions, records: [], deaths: undefined });
     this.seek(this.now);
   }
 

@@ -48,39 +48,41 @@ function raceCosts(alive, leaderDied) {
   return costs;
 }
 
-// Whether a process ends, or its session.
-const isDeath = (record) =>
-  record[1] === "exit" || (record[1] === "fault" && record[3] === "external");
-
-// The last death before the present moment: when, candidate, whether the leader died, and how many
-// survived it.
-function lastDeath(experiment) {
-  let last = experiment.position() - 1;
-  while (last >= 0 && !isDeath(experiment.records[last])) last--;
-  const leaders = new Set(),
-    alive = new Set();
-  let death = null;
-  for (let index = 0; index <= last; index++) {
-    const [at, kind, candidate, detail, , text] = experiment.records[index];
+// The deaths that the records show, oldest first: when, which candidates, whether the leader died,
+// and how many survived. The end of a session counts as a death. Each call goes on where the last
+// one has stopped.
+function deathsOf(experiment) {
+  const { records } = experiment;
+  experiment.deaths ??= { seen: 0, alive: new Set(), leaders: new Set(), list: [] };
+  const { alive, leaders, list } = experiment.deaths;
+  for (let index = experiment.deaths.seen; index < records.length; index++) {
+    const [at, kind, candidate, detail, , text] = records[index];
     if (kind === "start") alive.add(candidate);
-    if (kind === "claim") leaders.add(candidate);
-    if (kind === "claim-end" || (kind === "role" && detail !== "leads")) leaders.delete(candidate);
-    const expired =
-      kind === "fault" && detail === "external" && /closes the session of (\w)/.exec(text);
-    if (kind === "exit" || expired) {
-      const dead = expired ? expired[1].charCodeAt(0) - 97 : candidate;
-      const joins = death && at - death.at < 1e6;
-      const leaderDied = leaders.has(dead) || (joins && death.leaderDied);
-      if (kind === "exit") alive.delete(dead);
-      leaders.delete(dead);
-      const dying = joins ? [...death.dying, dead] : [dead];
-      death = {
-        at: joins ? death.at : at,
-        dying,
-        leaderDied,
-        alive: alive.size - (expired ? 1 : 0),
-      };
+    else if (kind === "claim") leaders.add(candidate);
+    else if (kind === "claim-end" || (kind === "role" && detail !== "leads"))
+      leaders.delete(candidate);
+    else if (kind === "exit") {
+      alive.delete(candidate);
+      addDeath(list, at, candidate, leaders.delete(candidate), alive.size);
+    } else if (kind === "fault" && detail === "external") {
+      const expired = /closes the session of (\w)/.exec(text)?.[1].charCodeAt(0) - 97;
+      if (expired >= 0) addDeath(list, at, expired, leaders.delete(expired), alive.size - 1);
     }
   }
-  return death;
+  experiment.deaths.seen = records.length;
+  return list;
 }
+
+// Deaths within a millisecond count as one.
+function addDeath(list, at, candidate, leaderDied, alive) {
+  const last = list.at(-1);
+  if (!last || at - last.at >= 1e6) list.push({ at, dying: [candidate], leaderDied, alive });
+  else {
+    last.dying.push(candidate);
+    Object.assign(last, { leaderDied: last.leaderDied || leaderDied, alive });
+  }
+}
+
+// The last death before the present moment.
+const lastDeath = (experiment) =>
+  deathsOf(experiment).findLast((death) => death.at <= experiment.now);

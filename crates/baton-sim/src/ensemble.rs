@@ -29,6 +29,7 @@ use server::{Role, Server};
 use std::collections::VecDeque;
 use std::mem::take;
 use std::ops::Range;
+use std::rc::Rc;
 use std::time::Duration;
 use tree::{Change, Tree};
 
@@ -40,8 +41,8 @@ pub struct Ensemble {
     now: Moment,
     servers: Vec<Server>,
     clients: Vec<Client>,
-    /// Every transaction that was ever proposed.
-    transactions: Vec<Transaction>,
+    /// Every transaction that was ever proposed. Copies of the world share them.
+    transactions: Vec<Rc<Transaction>>,
     /// The committed state, and how many transactions it includes.
     committed: Tree,
     committed_len: usize,

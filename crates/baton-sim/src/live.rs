@@ -21,7 +21,7 @@ const CHUNK: Duration = Duration::from_secs(2);
 /// The fewest records between two copies of the world.
 const MIN_SPACING: usize = 2_000;
 /// The most copies. One more thins them out to half, and doubles their spacing.
-const MAX_COPIES: usize = 24;
+const MAX_COPIES: usize = 256;
 
 /// A run with a present moment.
 pub struct LiveRun {

@@ -9,6 +9,7 @@ use crate::ensemble::tree::{Change, Tree};
 use crate::ensemble::{Caller, Effect, Ensemble, EnsembleEvent, Transaction};
 use baton_election::queue::messages::{QueueEvent, QueueRequest, SessionId};
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// A message between servers.
@@ -192,7 +193,7 @@ impl Ensemble {
         let Role::Leading(leadership) = &mut self.servers[id].role else { return };
         leadership.counter += 1;
         leadership.outstanding.apply(&transaction.change);
-        self.transactions.push(transaction);
+        self.transactions.push(Rc::new(transaction));
         let index = self.transactions.len() - 1;
         self.servers[id].log.push(index);
         self.broadcast(id, &Message::Propose(index));
