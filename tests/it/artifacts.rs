@@ -2,6 +2,7 @@
 //!
 //! Touches temporary folders and processes. Nothing is installed on this machine.
 
+mod bill;
 mod package;
 mod pushing;
 mod registry;

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// What the Dockerfile's stage `inventory` writes.
+/// The file of the Dockerfile's stage `inventory`.
 const INVENTORY: &str = "std 1.95.0
 package libc6-dev 2.36-9+deb12u14
 package libgcc-12-dev 12.2.0-14
