@@ -125,11 +125,12 @@ test-etcd:
 	$(CASES) $(ETCD_CASES) $(addprefix --skip=,$(LEASE_CASES) $(CHARTS_CASES) $(CROWDS))
 	$(CROWD_CASES) process::crowd::over_etcd
 
-# Charts and manifests: Helm, kustomize, Prometheus, and a real API server.
+# Charts and manifests: Helm, kustomize, Kyverno, Prometheus, and a real API server.
 test-charts:
 	$(call need,curl go python3)
 	tests/servers/kubernetes/build.sh
 	tests/servers/charts/build.sh
+	tests/servers/kyverno/build.sh
 	tests/servers/prometheus/build.sh
 	$(CASES) $(CHARTS_CASES) $(addprefix --skip=,$(CROWDS))
 
@@ -257,6 +258,7 @@ setup: $(TOOLS)/bin/cargo-deny ## Build every server and tool that the tests nee
 	tests/servers/kubernetes/build.sh
 	tests/servers/etcd/build.sh
 	tests/servers/charts/build.sh
+	tests/servers/kyverno/build.sh
 	tests/servers/prometheus/build.sh
 	tests/servers/zookeeper/fetch.sh
 	tests/servers/peers/build.sh

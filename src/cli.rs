@@ -27,6 +27,7 @@ pub use environment::{Environment, UnknownVariable, unknown_variables};
 pub use etcd::EtcdFlags;
 pub use exec::{Exec, Guard, Trampoline};
 pub use formats::{Observe, OutputFormat, Shell};
+pub use inject::{Inject, RestartApplication};
 pub use rbac::Rbac;
 pub use routing::RoutingFlags;
 
@@ -215,40 +216,6 @@ pub struct Sidecar {
     /// Address of the sidecar [default: localhost:4040]
     #[arg(long, env = "BATON_LISTEN", value_name = "ADDR")]
     pub listen: Option<String>,
-}
-
-/// The image that `make image` builds.
-const DEFAULT_IMAGE: &str = concat!("localhost/baton:", env!("CARGO_PKG_VERSION"));
-
-/// The flags of `baton inject`.
-#[derive(Debug, Clone, Args)]
-pub struct Inject {
-    /// Image of the sidecar
-    #[arg(long, value_name = "IMAGE", default_value = DEFAULT_IMAGE)]
-    pub image: String,
-    /// Whether Kubernetes (1.36 or later) restarts all containers of a Pod that lost leadership
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHEN",
-        default_value_t = RestartApplication::Always
-    )]
-    pub restart_application: RestartApplication,
-    /// Prefix of the label and annotations: PREFIX/inject, PREFIX/election, PREFIX/config.FLAG
-    #[arg(long, default_value = "baton")]
-    pub prefix: String,
-    /// Print nothing and exit with 2 if a template seems meant for a sidecar but gets none
-    #[arg(long)]
-    pub strict: bool,
-}
-
-/// Whether the application restarts when the sidecar loses leadership.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum RestartApplication {
-    /// Restart all containers of the Pod
-    Always,
-    /// Restart nothing: the application polls the sidecar and stops by itself
-    Never,
 }
 
 /// The flags of `run` and `check-config`, as typed.

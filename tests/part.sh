@@ -21,8 +21,8 @@ case $target in
               usual="5 minutes, 13 without caches" ;;
   test-etcd) what="real etcd, one member and three: builds it once"
              usual="4 minutes, 11 without caches" ;;
-  test-charts) what="Helm, kustomize, Prometheus with a real API server: builds them once"
-               usual="2 minutes, 11 without caches" ;;
+  test-charts) what="Helm, kustomize, Kyverno, Prometheus with a real API server: builds them once"
+               usual="2 minutes, 19 without caches" ;;
   test-clients) what="client libraries and recipes in Go, Python, Java, Node.js: downloads packages once"
                 usual="2 minutes, 5 without caches" ;;
   test-lab) what="the lab in a real Chromium, five mutants: builds Rust's std for WebAssembly once"

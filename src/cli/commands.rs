@@ -168,8 +168,11 @@ pub fn rbac(rbac: &Rbac) -> Exit {
 }
 
 /// Prints the manifests from standard input with a sidecar in every labeled Pod template. Prints
-/// only errors if a sidecar cannot be added.
+/// only errors if a sidecar cannot be added. With `--kyverno` it prints a policy instead.
 pub fn inject(options: &Inject) -> Exit {
+    if options.kyverno {
+        return print_stdout(&inject::kyverno_policy(options).trim_end());
+    }
     let mut text = String::new();
     if io::stdin().is_terminal() {
         print_stderr(

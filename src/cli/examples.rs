@@ -73,6 +73,7 @@ The application's container then runs /opt/baton/baton exec.";
 pub(super) const INJECT: &str = "Examples:
   kustomize build . | baton inject --strict | kubectl apply -f -
   baton inject --restart-application never < deployment.yaml
+  baton inject --kyverno --image registry.example/baton:0.1.0 | kubectl apply -f -
 
 A Pod template gets the sidecar if it has the label baton/inject: enabled and the annotation
 baton/election: NAME. A summary goes to standard error.";

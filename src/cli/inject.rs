@@ -4,13 +4,16 @@
 //! Pods. A document that gets no sidecar keeps its bytes; one that does is rewritten without its
 //! comments.
 
+mod flags;
+mod kyverno;
 mod outcome;
 mod unsuitable;
 
+pub use flags::{Inject, RestartApplication};
 pub use outcome::{NearMiss, Summary};
 pub use unsuitable::Unsuitable;
 
-use crate::cli::{Environment, Inject, RoutingFlags, Settings};
+use crate::cli::{Environment, RoutingFlags, Settings};
 use crate::config::{Config, ConfigError};
 use crate::kubernetes::container;
 use crate::kubernetes::container::FLAGS;
@@ -107,6 +110,11 @@ pub fn inject(text: &str, options: &Inject) -> Result<Injected, Vec<InjectError>
     } else {
         Err(errors)
     }
+}
+
+/// The Kyverno policy that does to Pods what [`inject`] does to manifests, as YAML.
+pub fn kyverno_policy(options: &Inject) -> String {
+    serde_saphyr::to_string(&kyverno::policy(options)).expect("JSON can be written as YAML")
 }
 
 struct Injector<'a> {

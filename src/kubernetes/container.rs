@@ -31,11 +31,11 @@ pub const FLAGS: [&str; 16] = [
 ];
 
 /// How long a withdrawal by the preStop hook lasts if no SIGTERM follows.
-const STOPPING_LIMIT: &str = "stopping-limit";
+pub const STOPPING_LIMIT: &str = "stopping-limit";
 /// How much longer than the Pod's grace period that must be.
-const STOPPING_MARGIN_SECONDS: u64 = 60;
+pub const STOPPING_MARGIN_SECONDS: u64 = 60;
 /// The program's default.
-const DEFAULT_STOPPING_SECONDS: u64 = 600;
+pub const DEFAULT_STOPPING_SECONDS: u64 = 600;
 
 /// The volume's name.
 pub const STATE: &str = "baton-state";
@@ -91,6 +91,11 @@ pub fn container(
     container
 }
 
+/// The environment variable of a flag.
+pub fn variable(flag: &str) -> String {
+    format!("BATON_{}", flag.replace('-', "_").to_uppercase())
+}
+
 fn environment(
     restart: RestartApplication,
     election: &str,
@@ -113,7 +118,7 @@ fn environment(
         environment.push(text("BATON_STOPPING_LIMIT", &format!("{limit}s")));
     }
     for (flag, value) in flags {
-        environment.push(text(&format!("BATON_{}", flag.replace('-', "_").to_uppercase()), value));
+        environment.push(text(&variable(flag), value));
     }
     environment.push(field("POD_NAME", "metadata.name"));
     environment.push(field("POD_NAMESPACE", "metadata.namespace"));

@@ -5,8 +5,13 @@ use crate::cli::RestartApplication;
 
 fn injected(text: &str) -> Result<String, String> {
     let (image, prefix) = ("registry/baton:1".to_owned(), "baton".to_owned());
-    let options =
-        Inject { image, restart_application: RestartApplication::Always, prefix, strict: false };
+    let options = Inject {
+        image,
+        restart_application: RestartApplication::Always,
+        prefix,
+        strict: false,
+        kyverno: false,
+    };
     inject(text, &options).map(|injected| injected.text).map_err(|errors| {
         errors
             .iter()
@@ -165,8 +170,13 @@ fn values_keep_their_meaning_for_kubectl() {
 #[test]
 fn near_misses_are_reported_unless_opted_out() {
     let (image, prefix) = ("registry/baton:1".to_owned(), "baton".to_owned());
-    let options =
-        Inject { image, restart_application: RestartApplication::Always, prefix, strict: false };
+    let options = Inject {
+        image,
+        restart_application: RestartApplication::Always,
+        prefix,
+        strict: false,
+        kyverno: false,
+    };
     let near_misses = |metadata: &str| {
         let text = format!(
             "kind: Pod\nmetadata: {{name: shop, {metadata}}}\nspec: {{containers: [{{name: \
@@ -195,8 +205,13 @@ fn near_misses_are_reported_unless_opted_out() {
 #[test]
 fn label_on_the_workload_alone_is_reported() {
     let (image, prefix) = ("registry/baton:1".to_owned(), "baton".to_owned());
-    let options =
-        Inject { image, restart_application: RestartApplication::Always, prefix, strict: true };
+    let options = Inject {
+        image,
+        restart_application: RestartApplication::Always,
+        prefix,
+        strict: true,
+        kyverno: false,
+    };
     let workload = |template: &str| {
         let template =
             format!("{{metadata: {{{template}}}, spec: {{containers: [{{name: shop}}]}}}}");

@@ -7,6 +7,12 @@
 /// The cost of Pods with thousands of annotations.
 mod annotations;
 
+/// The same by Kyverno, for servers without such a policy.
+mod kyverno;
+
+/// Labeled Pods, and their sidecars.
+mod pods;
+
 /// Pods in which a sidecar would be unsafe or could not run.
 mod unsuitable;
 
@@ -14,6 +20,8 @@ use super::server::{CLUSTER_SCOPED, create, dry_run, pod, resource};
 use super::tools::{Helm, assert_refused, chart, find, inject, rendered};
 use crate::rig::{ApiServer, Namespace, eventually, succeeds};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
+use kyverno::Kyverno;
+use pods::{container, labeled_pod, names, state_volume};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -165,10 +173,12 @@ fn labelled_pod_without_its_sidecar_is_refused() {
 }
 
 /// Compares the Pod that the policy changes with the Pod of a workload that `baton inject` has
-/// changed.
+/// changed, and with the Pod that Kyverno changes.
 #[test]
-fn policy_and_baton_inject_give_every_workload_the_same() {
+fn policies_and_baton_inject_give_every_workload_the_same() {
     let injection = Injection::installed("");
+    let prefix = format!("--prefix={}", injection.prefix());
+    let kyverno = Kyverno::with(&[&prefix, "--restart-application=always"]);
     let pod_of_shop = injection.pod(&json!({}));
     let mut template = json!({"metadata": pod_of_shop["metadata"], "spec": pod_of_shop["spec"]});
     template["metadata"].as_object_mut().unwrap().remove("name");
@@ -201,12 +211,16 @@ fn policy_and_baton_inject_give_every_workload_the_same() {
             "the policy changed a workload: {kept:#}"
         );
         let by_policy = injection.admitted(&pod(&workload)).unwrap();
-        let by_program = inject(&workload, &[&format!("--prefix={}", injection.prefix())]).unwrap();
+        let by_program = inject(&workload, &[&prefix]).unwrap();
         assert!(injection.admitted(&by_program).is_ok(), "{kind}");
         let by_program = injection.admitted(&pod(&by_program)).unwrap();
         assert_eq!(names(&by_policy["spec"]["initContainers"]), ["baton"], "{kind}");
-        assert_eq!(container(&by_policy), container(&by_program), "{kind}");
-        assert_eq!(state_volume(&by_policy), state_volume(&by_program), "{kind}");
+        let by_kyverno = injection.admitted(&kyverno.changed(&pod(&workload))).unwrap();
+        for other in [&by_program, &by_kyverno] {
+            assert_eq!(names(&other["spec"]["initContainers"]), ["baton"], "{kind}");
+            assert_eq!(container(&by_policy), container(other), "{kind}");
+            assert_eq!(state_volume(&by_policy), state_volume(other), "{kind}");
+        }
     }
 }
 
@@ -304,26 +318,7 @@ impl Injection {
 
     /// A labelled Pod of the election `orders`, with these fields in its spec.
     fn pod(&self, spec: &Value) -> Value {
-        let mut pod = json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {
-                "name": "shop",
-                "labels": {format!("{}/inject", self.prefix()): "enabled"},
-                "annotations": {format!("{}/election", self.prefix()): "orders"},
-            },
-            "spec": {"containers": [{
-                "name": "shop", "image": "localhost/shop:1",
-                "securityContext": {
-                    "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]},
-                    "runAsNonRoot": true, "runAsUser": 65532,
-                    "seccompProfile": {"type": "RuntimeDefault"},
-                },
-            }]},
-        });
-        for (field, value) in spec.as_object().unwrap() {
-            pod["spec"][field] = value.clone();
-        }
-        pod
+        labeled_pod(self.prefix(), spec)
     }
 
     fn without_election(&self) -> Value {
@@ -361,31 +356,4 @@ impl Injection {
         }
         found
     }
-}
-
-/// The sidecar of a Pod for comparison: without its election and its token, and with sorted
-/// variables.
-fn container(pod: &Value) -> Value {
-    let mut container = pod["spec"]["initContainers"][0].clone();
-    assert_eq!(container["name"], "baton", "{pod:#}");
-    let environment = container["env"].as_array_mut().unwrap();
-    environment.retain(|variable| variable["name"] != "BATON_ELECTION");
-    environment.sort_by_key(|variable| variable["name"].to_string());
-    container["volumeMounts"]
-        .as_array_mut()
-        .unwrap()
-        .retain(|mount| mount["name"] == "baton-state");
-    container
-}
-
-/// The volume of the sidecar's state directory.
-fn state_volume(pod: &Value) -> &Value {
-    let volumes = pod["spec"]["volumes"].as_array().unwrap().iter();
-    let found: Vec<_> = volumes.filter(|volume| volume["name"] == "baton-state").collect();
-    assert_eq!(found.len(), 1, "{pod:#}");
-    found[0]
-}
-
-fn names(items: &Value) -> Vec<&str> {
-    items.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap()).collect()
 }

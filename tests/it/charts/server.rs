@@ -4,8 +4,8 @@ use crate::rig::Access;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Resource as _};
 use serde_json::Value;
 
-/// The cluster-scoped kinds in the charts.
-pub(super) const CLUSTER_SCOPED: [&str; 7] = [
+/// The cluster-scoped kinds in the charts, and of Kyverno's webhooks.
+pub(super) const CLUSTER_SCOPED: [&str; 8] = [
     "CustomResourceDefinition",
     "FlowSchema",
     "MutatingAdmissionPolicy",
@@ -13,6 +13,7 @@ pub(super) const CLUSTER_SCOPED: [&str; 7] = [
     "PriorityLevelConfiguration",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
 ];
 
 /// Creates an object. The server refuses unknown fields.

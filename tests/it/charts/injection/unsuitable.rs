@@ -1,15 +1,18 @@
 //! Pods in which a sidecar would be unsafe or could not run.
 
 use super::Injection;
+use super::kyverno::Kyverno;
 use crate::charts::server::create;
 use crate::charts::tools::inject;
 use serde_json::json;
 
-/// By the policy and by `baton inject`, in the same words.
+/// By the policy, by `baton inject`, and by Kyverno, in the same words. Kyverno needs the API server
+/// for a missing token: see [`super::kyverno`].
 #[test]
 fn unsuitable_pod_is_refused_with_the_reason() {
     let injection = Injection::installed("");
     let prefix = format!("--prefix={}", injection.prefix());
+    let kyverno = Kyverno::with(&[&prefix]);
     let refusals = [
         (json!({"hostNetwork": true}), "it uses the host's network, where every process of"),
         (json!({"automountServiceAccountToken": false}), "it gets no service account token"),
@@ -27,7 +30,8 @@ fn unsuitable_pod_is_refused_with_the_reason() {
             pod["spec"]["containers"][0]["securityContext"] = json!({});
         }
         let by_program = inject(&pod, &[&prefix]).unwrap_err();
-        for refusal in [injection.admitted(&pod).unwrap_err(), by_program] {
+        let by_kyverno = kyverno.refusal(&pod).unwrap_err();
+        for refusal in [injection.admitted(&pod).unwrap_err(), by_program, by_kyverno] {
             let words = format!("cannot have a sidecar: {words}");
             assert!(refusal.contains(&words), "{words} is not in {refusal}");
         }
