@@ -74,6 +74,27 @@ fn injection_policies_conform_to_1_36_and_not_to_1_35() {
     assert!(report.contains("MutatingAdmissionPolicy"), "{report}");
 }
 
+/// `helm install` learns from the server what it has on.
+#[test]
+fn injection_policies_are_beta_where_a_server_has_the_beta_on() {
+    let beta = "admissionregistration.k8s.io/v1beta1";
+    let has_beta = format!("--api-versions={beta}/MutatingAdmissionPolicy");
+    let on_1_36 = rendered(&["--set=injection.enabled=true,restartApplication=never"]);
+    for release in ["1.34.4", "1.35.4"] {
+        let server = format!("--kube-version={release}");
+        let mut objects = rendered(&["--set=injection.enabled=true", &has_beta, &server]);
+        assert!(conform(&objects, schemas(release).path()).is_ok(), "{release}");
+        for object in &mut objects {
+            let is_mutating = object["kind"].as_str().unwrap().starts_with("Mutating");
+            if is_mutating {
+                assert_eq!(object["apiVersion"], beta);
+                object["apiVersion"] = "admissionregistration.k8s.io/v1".into();
+            }
+        }
+        assert_eq!(objects, on_1_36, "{release}: only the version differs");
+    }
+}
+
 #[test]
 fn schema_refuses_a_field_that_its_release_lacks() {
     // The API has the field since 1.34, but accepts it on a sidecar only since 1.36.

@@ -256,7 +256,8 @@ fn uninstall_removes_the_policies_and_stops_injection() {
 fn injection_on_an_older_server_is_refused_with_a_remedy() {
     let chart = chart("baton");
     let words = [
-        "needs MutatingAdmissionPolicy v1 of Kubernetes 1.36",
+        "needs MutatingAdmissionPolicy v1 of Kubernetes 1.36, or v1beta1",
+        "`baton inject --kyverno`",
         "`baton inject --restart-application never`",
     ];
     for server in ["--kube-version=1.35.9", "--set=kubeVersionOverride=1.35.4"] {

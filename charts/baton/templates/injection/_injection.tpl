@@ -72,14 +72,27 @@ The flags that annotations can set: those of `config` in the schema, in kebab ca
 {{- end }}
 
 {{/*
-Refuses servers without MutatingAdmissionPolicy v1, and stores other than Leases.
+The version of MutatingAdmissionPolicy: v1 since Kubernetes 1.36, v1beta1 where a 1.34 or 1.35 server
+has it on, or empty.
+*/}}
+{{- define "baton.injection.apiVersion" -}}
+{{- $beta := "admissionregistration.k8s.io/v1beta1" -}}
+{{- if semverCompare ">=1.36.0-0" (.Values.kubeVersionOverride | default .Capabilities.KubeVersion.Version) -}}
+admissionregistration.k8s.io/v1
+{{- else if .Capabilities.APIVersions.Has (printf "%s/MutatingAdmissionPolicy" $beta) -}}
+{{ $beta }}
+{{- end -}}
+{{- end }}
+
+{{/*
+Refuses servers without MutatingAdmissionPolicy, and stores other than Leases.
 */}}
 {{- define "baton.injection.check" -}}
 {{- if ne .Values.backend "lease" -}}
 {{- fail (printf "injection.enabled works with Leases only, but backend is %s: use the chart baton-sidecar, or set backend to lease" .Values.backend) -}}
 {{- end -}}
 {{- $version := .Values.kubeVersionOverride | default .Capabilities.KubeVersion.Version -}}
-{{- if not (semverCompare ">=1.36.0-0" $version) -}}
-{{- fail (printf "injection.enabled needs MutatingAdmissionPolicy v1 of Kubernetes 1.36, but the server is %s: pipe manifests through `baton inject --restart-application never`, or use the chart baton-sidecar" $version) -}}
+{{- if not (include "baton.injection.apiVersion" .) -}}
+{{- fail (printf "injection.enabled needs MutatingAdmissionPolicy v1 of Kubernetes 1.36, or v1beta1, but the server is %s and has neither: apply the output of `baton inject --kyverno`, pipe manifests through `baton inject --restart-application never`, or use the chart baton-sidecar" $version) -}}
 {{- end -}}
 {{- end }}
