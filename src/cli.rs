@@ -319,6 +319,11 @@ pub struct Settings {
     #[arg(long, env = "BATON_ZOOKEEPER_KEY_FILE", value_name = "FILE", help_heading = "ZooKeeper")]
     pub zookeeper_key_file: Option<String>,
 
+    /// Record "became leader" and "stopped leading" as Events of the Lease: true, false [default:
+    /// false]
+    #[arg(long, env = "BATON_LEASE_EVENTS", value_name = "BOOL", help_heading = "Kubernetes")]
+    pub lease_events: Option<String>,
+
     /// The flags for etcd.
     #[command(flatten)]
     pub etcd: EtcdFlags,

@@ -28,6 +28,7 @@ pub use unused_flags::{UnusedFlag, unused_flags};
 pub use zookeeper::ZooKeeperConfig;
 
 use crate::cli::{Environment, Settings};
+use crate::kubernetes::rbac::Rights;
 use crate::process::notify::NotifySettings;
 use baton_election::identity::Identity;
 use baton_election::record::preference::Preference;
@@ -56,6 +57,8 @@ pub struct Config {
     pub fitness: Option<FitnessConfig>,
     /// How the leader's addresses are published; `None` if they are not.
     pub routing: Option<RoutingConfig>,
+    /// Whether changes of leadership are recorded as Events of the Lease.
+    pub lease_events: bool,
     /// How long a withdrawal by `baton stopping` lasts if no SIGTERM follows.
     pub stopping_limit: Duration,
     /// The command, under `baton exec`.
@@ -210,10 +213,8 @@ impl Config {
         let listeners: Vec<_> = listeners.into_iter().flatten().collect();
         let fitness = fitness::fitness(settings, &listeners, &mut errors);
         let routing = routing::routing(settings, environment, store.as_ref(), &mut errors);
-        let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
-        let log_format = non_empty(settings.log_format.as_ref());
-        let log_format = log_format
-            .map(|format| errors.word("log-format", Some(format), &formats, "text, json"));
+        let lease_events = lease_events(settings, &mut errors);
+        let log_format = log_format(settings, &mut errors);
         let log_level = errors.word(
             "log-level",
             non_empty(settings.log_level.as_ref()),
@@ -234,6 +235,7 @@ impl Config {
                     preference,
                     fitness,
                     routing,
+                    lease_events,
                     stopping_limit,
                     exec: None,
                     status_file: path(settings.status_file.as_ref()),
@@ -248,6 +250,13 @@ impl Config {
             }
             _ => Err(errors.0),
         }
+    }
+
+    /// The rights that the account needs on Kubernetes.
+    pub fn rights(&self) -> Rights {
+        let lease = matches!(self.store, StoreConfig::Lease { .. });
+        let service = self.routing.as_ref().map(|routing| routing.service.clone());
+        Rights { lease, service, events: lease && self.lease_events }
     }
 
     /// Whether the application is declared to ask the sidecar before it acts, or is a command that
@@ -268,6 +277,19 @@ const LEVELS: [(&str, tracing::Level); 5] = [
     ("debug", tracing::Level::DEBUG),
     ("trace", tracing::Level::TRACE),
 ];
+
+/// The value of `--lease-events`.
+fn lease_events(settings: &Settings, errors: &mut ErrorCollector) -> bool {
+    let words = [("false", false), ("true", true)];
+    errors.word("lease-events", non_empty(settings.lease_events.as_ref()), &words, "true, false")
+}
+
+/// The value of `--log-format`; it has no default word.
+fn log_format(settings: &Settings, errors: &mut ErrorCollector) -> Option<LogFormat> {
+    let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
+    let format = non_empty(settings.log_format.as_ref())?;
+    Some(errors.word("log-format", Some(format), &formats, "text, json"))
+}
 
 /// The value of `--listen`: the address that `run` listens on and the other subcommands query.
 pub fn listen(flag: Option<&String>) -> Result<ListenAddress, ConfigError> {

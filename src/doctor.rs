@@ -207,7 +207,7 @@ impl Report {
     /// Checks the EndpointSlices. A candidate leads without them, too.
     async fn routing(&mut self, config: &Config) {
         let Some(routing) = &config.routing else { return };
-        let problems = match Routing::open(routing, &config.timing).await {
+        let problems = match Routing::open(routing, config.rights(), &config.timing).await {
             Ok(routing) => routing.check(&config.election).await,
             Err(error) => return self.failure("routing", Exit::Usage, &error),
         };

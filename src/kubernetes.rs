@@ -11,5 +11,6 @@ pub mod container;
 mod credentials;
 pub mod endpoint_slice;
 mod exec_plugin;
+pub(crate) mod lease_event;
 pub mod rbac;
 mod tls;

@@ -27,6 +27,7 @@ pub mod fitness;
 pub mod health;
 pub mod http;
 pub mod kubernetes;
+pub mod lease_events;
 pub mod observe;
 pub mod process;
 pub mod resignation;

@@ -13,12 +13,11 @@ use crate::config::{ElectionName, RoutingConfig};
 use crate::driver::leadership::Reader;
 use crate::kubernetes::api_server::{ApiServer, ApiServerError};
 use crate::kubernetes::endpoint_slice::{Family, Foreign, SliceRef};
+use crate::kubernetes::rbac::Rights;
 use crate::process::clock::Clock;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::routing_reporter::RoutingReporter;
-use baton_election::claim::Claim;
 use baton_election::instant::Instant;
-use baton_election::leadership::Status;
 use baton_election::machine::Outcome;
 use baton_election::timing::Timing;
 use plan::{Call, Finding, Pace, Reply, SlicePlan, Step};
@@ -34,6 +33,7 @@ pub struct Routing {
     api_server: Rc<ApiServer>,
     namespace: String,
     config: RoutingConfig,
+    rights: Rights,
     pace: Pace,
 }
 
@@ -80,7 +80,11 @@ struct SliceTask {
 
 impl Routing {
     /// Finds the API server. It is not called before this candidate leads.
-    pub async fn open(config: &RoutingConfig, timing: &Timing) -> Result<Self, ApiServerError> {
+    pub async fn open(
+        config: &RoutingConfig,
+        rights: Rights,
+        timing: &Timing,
+    ) -> Result<Self, ApiServerError> {
         let api_server = Rc::new(ApiServer::open(&config.cluster).await?);
         let namespace = config.namespace.clone().unwrap_or_else(|| api_server.namespace());
         let pace = Pace {
@@ -88,7 +92,7 @@ impl Routing {
             retry_period: timing.retry_period(),
             check_period: timing.lease_duration(),
         };
-        Ok(Self { api_server, namespace, config: config.clone(), pace })
+        Ok(Self { api_server, namespace, config: config.clone(), rights, pace })
     }
 
     /// The task that publishes the addresses while the candidate of `reader` leads.
@@ -132,7 +136,7 @@ impl Routing {
             namespace: self.namespace.clone(),
             slice: SliceRef { service: self.config.service.clone(), family },
             election: election.as_str().to_owned(),
-            rights: self.config.rights.clone(),
+            rights: self.rights.clone(),
             is_rehearsal,
         }
     }
@@ -181,7 +185,7 @@ impl SliceTask {
             // Listens before it looks, so that no change is missed.
             change.as_mut().enable();
             let now = Clock.now();
-            let step = self.plan.next(promising_claim(&reader, now), now);
+            let step = self.plan.next(reader.promising_claim(now), now);
             self.reporter.published(self.plan.published());
             self.is_clear.send_replace(self.plan.is_clear());
             match step {
@@ -232,20 +236,12 @@ impl SliceTask {
     }
 }
 
-/// The claim of a leader that has not withdrawn.
-fn promising_claim(reader: &Reader, now: Instant) -> Option<Claim> {
-    match reader.peek(now).status {
-        Status::Leading(_) => reader.claim(now),
-        Status::Unknown | Status::Following { .. } | Status::Resigning => None,
-    }
-}
-
 /// Waits until the candidate no longer leads, or has withdrawn.
 async fn withdrawal(reader: &Reader) {
     loop {
         let mut change = pin!(reader.next_claim_change());
         change.as_mut().enable();
-        if promising_claim(reader, Clock.now()).is_none() {
+        if reader.promising_claim(Clock.now()).is_none() {
             return;
         }
         change.await;

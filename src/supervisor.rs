@@ -22,6 +22,7 @@ use crate::http::listen::{Listeners, bind};
 use crate::http::server;
 use crate::http::server::ServerError;
 use crate::http::{AppState, Waiting};
+use crate::lease_events::{LeaseEvents, LeaseEventsTask, Recorded};
 use crate::process::clock::Clock;
 use crate::process::ended_run::ReleasableRun;
 use crate::process::exit::Exit;
@@ -128,6 +129,8 @@ struct Candidate<'a, M> {
     status_file: Option<StatusFile>,
     routing: RoutingTask,
     cleared: Cleared,
+    lease_events: LeaseEventsTask,
+    recorded: Recorded,
     command: CommandTask,
     metrics: Metrics,
 }
@@ -146,6 +149,7 @@ impl<'a, M: Election> Candidate<'a, M> {
         run: NewRun<'a>,
         location: &str,
         routing: Option<Routing>,
+        lease_events: Option<LeaseEvents>,
         new_election: impl FnOnce(Identity, Jitter, Instant) -> M,
     ) -> Result<Prepared<'a, M>, Box<dyn Error>> {
         let NewRun { config, identity, signals, opened, publisher, reader } = run;
@@ -180,6 +184,8 @@ impl<'a, M: Election> Candidate<'a, M> {
         let lock = opened.history.share_lock()?;
         let routing = routing.map(|routing| routing.task(&config.election, &reader, &metrics));
         let (routing, cleared) = routing.unwrap_or_default();
+        let lease_events = lease_events.map(|events| events.task(&identity, &reader));
+        let (lease_events, recorded) = lease_events.unwrap_or_default();
         let command = CommandTask::start(config, &state, listeners.address, lock)?;
         // After all that may fail: a run that cannot start has not begun.
         let run = ReleasableRun::new(config, &identity);
@@ -213,6 +219,8 @@ impl<'a, M: Election> Candidate<'a, M> {
             status_file,
             routing,
             cleared,
+            lease_events,
+            recorded,
             command,
             metrics,
         };
@@ -246,11 +254,14 @@ impl<'a, M: Election> Candidate<'a, M> {
             status_file,
             routing,
             mut cleared,
+            lease_events,
+            mut recorded,
             mut command,
             metrics,
         } = self;
         let mut driving = pin!(drive(election, store, context));
         let mut routing = pin!(routing.run());
+        let mut lease_events = pin!(lease_events.run());
         let polling = require_polling(config.require_polling, &reader, &control, &health, &polled);
         let release_timeout = config.timing.call_timeout() * 3;
         let stopping = Stopping { control: &control, reader: &reader, notifier, release_timeout };
@@ -278,12 +289,14 @@ impl<'a, M: Election> Candidate<'a, M> {
                 outcome = deciding => outcome,
                 never = status_file::keep_current(status_file) => match never {},
                 never = &mut routing => match never {},
+                never = &mut lease_events => match never {},
             }
         };
         if outcome.stopped.is_some() {
             tokio::select! {
                 never = routing => match never {},
-                () = cleared.wait() => {}
+                never = lease_events => match never {},
+                () = async { tokio::join!(cleared.wait(), recorded.wait()); } => {}
                 () = signals.next() => {}
             }
         }

@@ -4,6 +4,7 @@
 
 pub mod build;
 pub mod command_reporter;
+pub(crate) mod event_reporter;
 pub mod logging;
 pub mod metrics;
 pub mod reporter;

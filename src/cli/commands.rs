@@ -163,7 +163,7 @@ pub fn rbac(rbac: &Rbac) -> Exit {
     let name = account.expect("clap requires it without a user of etcd").to_owned();
     let subject = Subject::ServiceAccount { name, namespace: namespace.clone() };
     let service = non_empty(&rbac.endpoint_slice);
-    let rights = service.map_or(Rights::Lease, Rights::LeaseAndSlices);
+    let rights = Rights { lease: true, service, events: rbac.events };
     print_stdout(&RbacManifest { election, namespace, subject, rights })
 }
 

@@ -290,6 +290,7 @@ fn check_config(election: &str, flags: &[(&str, &str)]) -> Result<(), Vec<Config
         fit_timeout: flag("fit-timeout"),
         fit_url: flag("fit-url"),
         lease_duration: flag("lease-duration"),
+        lease_events: flag("lease-events"),
         log_format: flag("log-format"),
         log_level: flag("log-level"),
         max_clock_drift: flag("max-clock-drift"),

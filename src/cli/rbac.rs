@@ -22,6 +22,9 @@ pub struct Rbac {
     /// Service whose EndpointSlices the leader writes (--endpoint-slice of run) [default: none]
     #[arg(long, value_name = "NAME", conflicts_with = "etcd_user")]
     pub endpoint_slice: Option<String>,
+    /// Add the right to record Events of the Lease (--lease-events of run)
+    #[arg(long, conflicts_with = "etcd_user")]
+    pub events: bool,
     /// Namespace of the Lease, Role, and service account [default: left out]
     #[arg(long, env = "BATON_NAMESPACE", value_name = "NAME")]
     pub namespace: Option<String>,

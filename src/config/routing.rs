@@ -6,7 +6,6 @@ use super::names::is_label;
 use super::{Cluster, ConfigError, ErrorCollector, StoreConfig, lease, non_empty};
 use crate::cli::{Environment, Settings};
 use crate::kubernetes::endpoint_slice::EndpointPort;
-use crate::kubernetes::rbac::Rights;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -23,8 +22,6 @@ pub struct RoutingConfig {
     pub cluster: Cluster,
     /// The namespace; `None` for the Pod's or the context's.
     pub namespace: Option<String>,
-    /// The rights that the account needs.
-    pub rights: Rights,
 }
 
 /// Why the leader's addresses cannot be published.
@@ -111,20 +108,19 @@ pub(super) fn routing(
     };
     let ports = ports.map_err(&mut check).ok();
     let addresses = addresses.map_err(&mut check).ok();
-    let rights = match store? {
-        StoreConfig::Lease { .. } => Rights::LeaseAndSlices(service.to_owned()),
+    match store? {
+        StoreConfig::Lease { .. } => {}
         StoreConfig::ZooKeeper(_) | StoreConfig::Etcd(_) | StoreConfig::File { .. } => {
             if !environment.in_kubernetes {
                 check(RoutingError::NoKubernetes);
             }
-            Rights::Slices(service.to_owned())
         }
-    };
+    }
     let StoreConfig::Lease { cluster, namespace } = lease(settings, environment) else {
         return None;
     };
     let (service, addresses, ports) = (service.to_owned(), addresses?, ports?);
-    Some(RoutingConfig { service, addresses, ports, cluster, namespace, rights })
+    Some(RoutingConfig { service, addresses, ports, cluster, namespace })
 }
 
 /// `PORT`, or `NAME=PORT` with commas between two.

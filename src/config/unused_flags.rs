@@ -39,7 +39,7 @@ impl Owners {
 /// A flag, its value, and its owners.
 type OwnedFlag<'a> = (&'static str, Option<&'a String>, Owners);
 
-fn owned_flags(settings: &Settings) -> [OwnedFlag<'_>; 17] {
+fn owned_flags(settings: &Settings) -> [OwnedFlag<'_>; 18] {
     let file = Owners(&[StoreKind::File], "file");
     let lease = Owners(&[StoreKind::Lease], "lease");
     let namespaced = Owners(
@@ -53,6 +53,7 @@ fn owned_flags(settings: &Settings) -> [OwnedFlag<'_>; 17] {
         ("namespace", settings.namespace.as_ref(), namespaced),
         ("kubeconfig", settings.kubeconfig.as_ref(), lease),
         ("context", settings.context.as_ref(), lease),
+        ("lease-events", settings.lease_events.as_ref(), lease),
         ("zookeeper-servers", settings.zookeeper_servers.as_ref(), zookeeper),
         ("zookeeper-path", settings.zookeeper_path.as_ref(), zookeeper),
         ("zookeeper-tick-time", settings.zookeeper_tick_time.as_ref(), zookeeper),

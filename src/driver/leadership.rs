@@ -11,7 +11,7 @@
 
 use baton_election::claim::{Claim, FencingToken, Standing};
 use baton_election::instant::Instant;
-use baton_election::leadership::{Answer, Asker, Leadership, Loan};
+use baton_election::leadership::{Answer, Asker, Leadership, Loan, Status};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -131,6 +131,14 @@ impl Reader {
     /// The claim at `now`, whether promised or not.
     pub fn claim(&self, now: Instant) -> Option<Claim> {
         self.published_claim().filter(|claim| !claim.remaining(now).is_zero())
+    }
+
+    /// The claim of a leader at `now`; a withdrawn candidate has none here.
+    pub fn promising_claim(&self, now: Instant) -> Option<Claim> {
+        match self.peek(now).status {
+            Status::Leading(_) => self.claim(now),
+            Status::Unknown | Status::Following { .. } | Status::Resigning => None,
+        }
     }
 
     /// The published claim, even past its deadline: for code that supervises the driver.

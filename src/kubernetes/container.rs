@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub const NAME: &str = "baton";
 
 /// The flags that annotations of a Pod may set: those that depend on neither the store nor the Pod.
-pub const FLAGS: [&str; 16] = [
+pub const FLAGS: [&str; 17] = [
     "answer-validity",
     "endpoint-port",
     "endpoint-slice",
@@ -20,6 +20,7 @@ pub const FLAGS: [&str; 16] = [
     "fit-timeout",
     "fit-url",
     "lease-duration",
+    "lease-events",
     "log-format",
     "log-level",
     "max-clock-drift",

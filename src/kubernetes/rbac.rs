@@ -20,27 +20,19 @@ pub struct RbacManifest {
 }
 
 /// The objects that a candidate needs rights to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rights {
-    /// The Lease.
-    Lease,
-    /// The EndpointSlices of this Service; the election is held elsewhere.
-    Slices(String),
-    /// Both.
-    LeaseAndSlices(String),
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rights {
+    /// The Lease, unless the election is held elsewhere.
+    pub lease: bool,
+    /// The EndpointSlices of this Service.
+    pub service: Option<String>,
+    /// Events of the Lease.
+    pub events: bool,
 }
 
 impl Rights {
-    const fn include_lease(&self) -> bool {
-        matches!(self, Self::Lease | Self::LeaseAndSlices(_))
-    }
-
-    fn service(&self) -> Option<&str> {
-        match self {
-            Self::Lease => None,
-            Self::Slices(service) | Self::LeaseAndSlices(service) => Some(service),
-        }
-    }
+    /// The rights that every election over a Lease needs.
+    pub const LEASE: Self = Self { lease: true, service: None, events: false };
 }
 
 /// An account that gets rights.
@@ -108,7 +100,7 @@ impl fmt::Display for RbacManifest {
             }
         };
         let mut rules = String::new();
-        if rights.include_lease() {
+        if rights.lease {
             rules += &rule(
                 "coordination.k8s.io",
                 "leases",
@@ -116,11 +108,14 @@ impl fmt::Display for RbacManifest {
                 r#""get", "watch", "create", "update""#,
             );
         }
-        if let Some(service) = rights.service() {
+        if let Some(service) = &rights.service {
             let names = Family::ALL.map(|family| format!("{:?}", family.slice_name(service)));
             let group = "discovery.k8s.io";
             rules += &rule(group, "endpointslices", &names.join(", "), r#""get", "update""#);
             rules += CREATION;
+        }
+        if rights.events {
+            rules += EVENTS;
         }
         write!(
             f,
@@ -149,6 +144,13 @@ const CREATION: &str = "
   # Create the slices with their Service. Kubernetes cannot limit the right to create endpointslices
   # by name: whoever has it can add endpoints to any Service of the namespace.";
 
+/// The rule for Events.
+const EVENTS: &str = r#"
+  # Kubernetes cannot limit this right by name.
+  - apiGroups: [""]
+    resources: ["events"]
+    verbs: ["create"]"#;
+
 /// A rule about objects with these names.
 fn rule(group: &str, resource: &str, names: &str, verbs: &str) -> String {
     format!(
@@ -175,7 +177,7 @@ mod tests {
     fn refusal_yields_manifest_for_the_refused_subject() {
         let manifest = |user| {
             let message = forbidden(user);
-            RbacManifest::for_refusal("orders", "infra", &Rights::Lease, &message).unwrap()
+            RbacManifest::for_refusal("orders", "infra", &Rights::LEASE, &message).unwrap()
         };
         let pod = manifest("system:serviceaccount:sales:shop");
         let account = Subject::ServiceAccount {
@@ -202,7 +204,7 @@ mod tests {
         let deleting = "leases \"orders\" is forbidden: unable to create new content in namespace \
                         sales because it is being terminated";
         for message in [quota, deleting, "Forbidden", &forbidden("system:anonymous")] {
-            let manifest = RbacManifest::for_refusal("orders", "sales", &Rights::Lease, message);
+            let manifest = RbacManifest::for_refusal("orders", "sales", &Rights::LEASE, message);
             assert_eq!(manifest, None, "{message}");
         }
     }

@@ -69,7 +69,7 @@ impl LeaseStore {
     ) -> Result<Self, ApiServerError> {
         let server = ApiServer::open(cluster).await?;
         let namespace = namespace.map_or_else(|| server.namespace(), str::to_owned);
-        let (name, rights) = (election.as_str().to_owned(), Rights::Lease);
+        let (name, rights) = (election.as_str().to_owned(), Rights::LEASE);
         let lease = LeaseRef { namespace, name, rights };
         let requests = Requests::new(v1::Lease::url_path(&(), Some(&lease.namespace)));
         let api = LeaseApi { server, requests, lease, retry_period, call_timeout };

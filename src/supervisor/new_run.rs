@@ -6,7 +6,7 @@ use super::history::OpenHistory;
 use super::{Candidate, Prepared, refuse};
 use crate::config::{Config, StoreConfig};
 use crate::driver::leadership::{Publisher, Reader};
-use crate::kubernetes::rbac::Rights;
+use crate::lease_events::LeaseEvents;
 use crate::process::ended_run::SavedSession;
 use crate::process::exit::Exit;
 use crate::process::signals::{Signals, StopOutcome};
@@ -88,8 +88,7 @@ impl NewRun<'_> {
                 let opening = async {
                     let store =
                         LeaseStore::connect(cluster, namespace, election, call, retry).await?;
-                    let rights = config.routing.as_ref().map(|routing| routing.rights.clone());
-                    Ok::<_, ApiServerError>(store.with_rights(rights.unwrap_or(Rights::Lease)))
+                    Ok::<_, ApiServerError>(store.with_rights(config.rights()))
                 };
                 Box::pin(self.take_part(opening, record_election)).await
             }
@@ -108,10 +107,12 @@ impl NewRun<'_> {
         let opening = async {
             let store = opening.await?;
             let routing = match &config.routing {
-                Some(routing) => Some(Routing::open(routing, &config.timing).await?),
+                Some(routing) => {
+                    Some(Routing::open(routing, config.rights(), &config.timing).await?)
+                }
                 None => None,
             };
-            Ok((store, routing))
+            Ok((store, routing, LeaseEvents::open(config).await?))
         };
         let opened: Result<_, Box<dyn Error>> = tokio::select! {
             opened = opening => opened,
@@ -120,7 +121,7 @@ impl NewRun<'_> {
                 return Exit::Clean;
             }
         };
-        let (store, routing) = match opened {
+        let (store, routing, events) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 // `refuse` opens the history again, so the lock must be released first.
@@ -128,7 +129,7 @@ impl NewRun<'_> {
                 return refuse(config, &*error);
             }
         };
-        match Candidate::prepare(self, &store.location(), routing, new_election) {
+        match Candidate::prepare(self, &store.location(), routing, events, new_election) {
             Ok(Prepared::Candidate(candidate)) => candidate.take_part(&store).await,
             Ok(Prepared::Exit(exit)) => exit,
             Err(error) => {

@@ -11,6 +11,7 @@ mod credentials;
 mod disk;
 mod doctor;
 mod etcdctl;
+mod events;
 mod faults;
 mod gateways;
 mod handoff;

@@ -1,7 +1,7 @@
 {{/*
 The rights of one election, as `baton rbac` prints them: a Role limited to the election's Lease, and
 a RoleBinding to the service account of its Pods. `resourceNames` limits `create` too, because Baton
-creates by PUT. With a Service, the Role covers its EndpointSlices too. Renders nothing for other stores
+creates by PUT. With a Service, the Role covers its EndpointSlices too; with leaseEvents, Events. Renders nothing for other stores
 without a Service.
 */}}
 {{- define "baton-sidecar.rbac" -}}
@@ -37,6 +37,12 @@ rules:
   # Kubernetes cannot limit this right by name: it covers each Service of the namespace.
   - apiGroups: [discovery.k8s.io]
     resources: [endpointslices]
+    verbs: [create]
+  {{- end }}
+  {{- if and $overLease (or $settings.leaseEvents ($settings.config | default dict).leaseEvents) }}
+  # Kubernetes cannot limit this right by name.
+  - apiGroups: [""]
+    resources: [events]
     verbs: [create]
   {{- end }}
 ---

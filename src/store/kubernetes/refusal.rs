@@ -188,7 +188,7 @@ mod tests {
     use serde_json::json;
 
     fn lease() -> LeaseRef {
-        let rights = Rights::Lease;
+        let rights = Rights::LEASE;
         LeaseRef { namespace: "sales".to_owned(), name: "orders".to_owned(), rights }
     }
 

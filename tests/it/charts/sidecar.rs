@@ -159,6 +159,7 @@ fn chart_grants_the_rights_that_baton_rbac_prints() {
     let rendered = rendered(&[
         settings,
         "--set=elections.reports.serviceAccountName=auditor",
+        "--set=elections.reports.leaseEvents=true",
         "--set=demo.enabled=true",
     ]);
     let elections = [
@@ -167,7 +168,7 @@ fn chart_grants_the_rights_that_baton_rbac_prints() {
         ("test-baton-demo", "test-baton-demo", "tests"),
     ];
     for (election, account, namespace) in elections {
-        let arguments = [
+        let mut arguments = vec![
             "rbac",
             "--election",
             election,
@@ -176,6 +177,7 @@ fn chart_grants_the_rights_that_baton_rbac_prints() {
             "--namespace",
             namespace,
         ];
+        arguments.extend((election == "reports").then_some("--events"));
         let printed = objects(&baton(&arguments, &BTreeMap::new()).1);
         assert_eq!(printed.len(), 2);
         for expected in printed {

@@ -39,6 +39,7 @@ struct Overrides {
     page: Option<(Option<Method>, Page)>,
     watches: Option<Page>,
     date: Option<&'static str>,
+    unanswered: Option<Method>,
     answered: usize,
 }
 
@@ -105,6 +106,11 @@ impl Gateway {
         lock(&self.overrides).watches = Some(page);
     }
 
+    /// From now on, never answers requests with this method.
+    pub(crate) fn hang(&self, method: Method) {
+        lock(&self.overrides).unanswered = Some(method);
+    }
+
     /// From now on, forwards answers with this `Date`.
     pub(crate) fn date_answers(&self, date: &'static str) {
         lock(&self.overrides).date = Some(date);
@@ -116,7 +122,7 @@ impl Gateway {
         (overrides.page, overrides.watches) = (None, None);
     }
 
-    /// How many requests it has answered with a page.
+    /// How many requests it has answered with a page, or left without an answer.
     pub(crate) fn answered(&self) -> usize {
         lock(&self.overrides).answered
     }
@@ -131,7 +137,7 @@ impl Drop for Gateway {
 }
 
 async fn answer(State(state): State<GatewayState>, request: Request) -> Response {
-    let page = {
+    let (page, hangs) = {
         let mut overrides = lock(&state.overrides);
         let page = overrides
             .page
@@ -139,9 +145,13 @@ async fn answer(State(state): State<GatewayState>, request: Request) -> Response
             .filter(|(method, _)| method.as_ref().is_none_or(|method| method == request.method()));
         let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
         let page = page.map(|(_, page)| page).or_else(|| overrides.watches.filter(|_| is_watch));
-        overrides.answered += usize::from(page.is_some());
-        page
+        let hangs = overrides.unanswered.as_ref() == Some(request.method());
+        overrides.answered += usize::from(page.is_some() || hangs);
+        (page, hangs)
     };
+    if hangs {
+        return std::future::pending().await;
+    }
     if let Some(Page { code, body, is_cut }) = page {
         let cut = is_cut.then(|| Err(io::ErrorKind::BrokenPipe.into()));
         let parts: Vec<io::Result<&str>> = [Ok(body)].into_iter().chain(cut).collect();

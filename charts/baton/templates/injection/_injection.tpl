@@ -61,6 +61,7 @@ The flags that annotations can set: those of `config` in the schema, in kebab ca
 - fit-timeout
 - fit-url
 - lease-duration
+- lease-events
 - log-format
 - log-level
 - max-clock-drift

@@ -144,8 +144,17 @@ impl Account {
 
     /// Lets it use EndpointSlices: those with these names, or all. Returns once that is in force.
     pub(crate) fn grant_slices(&self, verbs: &[&str], names: &[&str]) {
-        let name = format!("{}-slices-{}", self.name, verbs.join("-"));
-        let rules = vec![rule("discovery.k8s.io", "endpointslices", names, verbs)];
+        self.grant_more("discovery.k8s.io", "endpointslices", verbs, names);
+    }
+
+    /// Lets it create Events. Returns once that is in force.
+    pub(crate) fn grant_events(&self) {
+        self.grant_more("", "events", &["create"], &[]);
+    }
+
+    fn grant_more(&self, group: &str, resource: &str, verbs: &[&str], names: &[&str]) {
+        let name = format!("{}-{resource}-{}", self.name, verbs.join("-"));
+        let rules = vec![rule(group, resource, names, verbs)];
         let role = Role { metadata: named(&name), rules: Some(rules) };
         let binding = self.binding(&name);
         let created = self.admin.call(async |client| {
@@ -153,10 +162,8 @@ impl Account {
             Api::default_namespaced(client).create(&PostParams::default(), &binding).await
         });
         created.expect(ADMITTED);
-        let (verb, slice) = (verbs.first().copied(), names.first().copied());
-        eventually(PATIENCE, "the Role is in force", || {
-            self.may("discovery.k8s.io", "endpointslices", verb, slice)
-        });
+        let (verb, object) = (verbs.first().copied(), names.first().copied());
+        eventually(PATIENCE, "the Role is in force", || self.may(group, resource, verb, object));
     }
 
     /// A binding of this Role to it, with the same name.
