@@ -122,7 +122,7 @@ pub enum Command {
     ///
     /// Prints a line now and after each change. Reads the store itself, and needs the rights to read
     /// and watch only.
-    #[command(after_help = examples::OBSERVE)]
+    #[command(after_help = examples::OBSERVE, mut_args(formats::for_observer))]
     Observe(Box<Observe>),
     /// Query a probe of the sidecar, for images without a shell
     #[command(after_help = examples::PROBE)]

@@ -77,6 +77,8 @@ pub struct Config {
     pub log_level: tracing::Level,
     /// Whether the log on a terminal has no colors.
     pub plain_logs: bool,
+    /// Flags that do nothing, because they belong to another store.
+    pub unused_flags: Vec<UnusedFlag>,
     /// How to notify systemd, if it started this process.
     pub notify: Option<NotifySettings>,
 }
@@ -105,11 +107,15 @@ pub enum StoreConfig {
 impl StoreConfig {
     /// The store's name in flags and JSON.
     pub const fn as_str(&self) -> &'static str {
+        self.kind().as_str()
+    }
+
+    const fn kind(&self) -> StoreKind {
         match self {
-            Self::Lease { .. } => StoreKind::Lease.as_str(),
-            Self::ZooKeeper(_) => StoreKind::ZooKeeper.as_str(),
-            Self::Etcd(_) => StoreKind::Etcd.as_str(),
-            Self::File { .. } => StoreKind::File.as_str(),
+            Self::Lease { .. } => StoreKind::Lease,
+            Self::ZooKeeper(_) => StoreKind::ZooKeeper,
+            Self::Etcd(_) => StoreKind::Etcd,
+            Self::File { .. } => StoreKind::File,
         }
     }
 }
@@ -221,6 +227,8 @@ impl Config {
             &LEVELS,
             "error, warn, info, debug, trace",
         );
+        let unused_flags =
+            store.as_ref().map(|store| unused_flags(settings, store.kind())).unwrap_or_default();
         match (election, store, timing, listen, probe_listen) {
             (Some(election), Some(store), Some(timing), Some(listen), Some(probe_listen))
                 if errors.0.is_empty() =>
@@ -245,6 +253,7 @@ impl Config {
                     log_format,
                     log_level,
                     plain_logs: environment.wants_plain_text,
+                    unused_flags,
                     notify: environment.notify.clone(),
                 })
             }

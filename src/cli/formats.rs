@@ -3,7 +3,7 @@
 //! Pure, except that [`OutputFormat::or_default`] asks whether standard output is a terminal.
 
 use super::Settings;
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 use std::io::{IsTerminal as _, stdout};
 
 /// The flags of `baton observe`.
@@ -15,6 +15,26 @@ pub struct Observe {
     /// The election and its store.
     #[command(flatten)]
     pub settings: Settings,
+}
+
+/// Hides a flag that means nothing to an observer from its help. It stays accepted, since a sidecar's
+/// environment may set it.
+pub(super) fn for_observer(flag: Arg) -> Arg {
+    const HEADINGS: [&str; 4] = ["Fitness", "HTTP", "Logging", "Routing"];
+    const FLAGS: [&str; 9] = [
+        "answer_validity",
+        "identity_prefix",
+        "lease_events",
+        "on_lost",
+        "require_polling",
+        "stand_after",
+        "state_directory",
+        "status_file",
+        "stopping_limit",
+    ];
+    let is_hidden = flag.get_help_heading().is_some_and(|heading| HEADINGS.contains(&heading))
+        || FLAGS.contains(&flag.get_id().as_str());
+    flag.hide(is_hidden)
 }
 
 /// How to print an answer.

@@ -1,6 +1,6 @@
 //! Finds flags that do nothing because they belong to another store.
 //!
-//! Pure. Start with [`unused_flags`]. `check-config` refuses such flags, and `run` ignores them.
+//! Pure. Start with [`unused_flags`]. `check-config` refuses such flags, and `run` warns of them.
 
 use crate::cli::Settings;
 use crate::config::{StoreKind, non_empty};

@@ -31,7 +31,8 @@ pub(super) fn log_previous_end(config: &Config, last: &LastEnd, delay: Duration)
     );
 }
 
-/// Logs the first line of a run, and warns if other machines can reach the application's listener.
+/// Logs the first line of a run. Warns of flags that do nothing, and of other machines that can reach
+/// the application's listener.
 pub(super) fn log_start(
     config: &Config,
     identity: &Identity,
@@ -54,6 +55,9 @@ pub(super) fn log_start(
         "{identity} is a candidate of election {}, held in {location}: ask http://{listen}/leader",
         config.election,
     );
+    for flag in &config.unused_flags {
+        tracing::warn!(event = "unused_flag", "{flag}");
+    }
     if !listeners.address.ip().to_canonical().is_loopback() {
         tracing::warn!(
             event = "exposed_listener",

@@ -15,6 +15,7 @@ mod events;
 mod faults;
 mod gateways;
 mod handoff;
+mod inventory;
 mod kubeconfig;
 mod meter;
 mod names;

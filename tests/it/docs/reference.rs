@@ -41,7 +41,8 @@ fn command_line_page_matches_clap() {
     for (name, command) in commands {
         write!(page, "\n## baton {name}\n\n").unwrap();
         page += &wrapped(&long_about(command));
-        let flags = command.get_arguments().filter(|flag| flag.get_id() != "help");
+        let shown = |flag: &&Arg| flag.get_id() != "help" && !flag.is_hide_set();
+        let flags = command.get_arguments().filter(shown);
         let mut by_heading: BTreeMap<&str, Vec<&Arg>> = BTreeMap::new();
         for flag in flags {
             by_heading.entry(flag.get_help_heading().unwrap_or_default()).or_default().push(flag);

@@ -23,6 +23,18 @@ fn address_in_use_is_refused_by_name() {
 }
 
 #[test]
+fn flag_of_another_store_is_reported_at_the_start() {
+    let rig = Rig::new(Timing::FAST);
+    let leader = rig.candidate("a").flag("--etcd-prefix", "/baton").start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    rig.wait_for_answers();
+    let warnings = leader.events("unused_flag");
+    assert_eq!(warnings.len(), 1, "{}", leader.output());
+    let message = warnings[0]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("--etcd-prefix does nothing with --backend file"), "{message}");
+}
+
+#[test]
 fn unwritable_directory_is_refused_by_name() {
     let rig = Rig::new(Timing::FAST);
     let missing = rig.folder().join("missing");
