@@ -82,7 +82,6 @@ PART = tests/part.sh '$(MAKE)'
 quick:
 	$(CARGO) fmt --check --all
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
-	$(CARGO) fmt --check --manifest-path crates/baton-lab/wasm/Cargo.toml
 	$(CARGO) test --locked --package baton-classics --package baton-election --package baton-lab --package baton-sim --package zookeeper-client
 	$(CARGO) run --locked --quiet --package baton-sim --profile prove --bin prove -- --seeds 5000
 
@@ -169,10 +168,9 @@ CROWD_CASES = $(CARGO) test --locked --test it -- --test-threads=1
 check: $(TOOLS)/bin/cargo-deny ## Check format, lints, docs, dependencies, and prose
 	$(CARGO) fmt --check --all
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
-	$(CARGO) fmt --check --manifest-path crates/baton-lab/wasm/Cargo.toml
 	$(CARGO) clippy --locked --workspace --features baton-sim/model --all-targets --test e2e -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --no-deps --document-private-items --lib --workspace
-	for manifest in Cargo.toml fuzz/Cargo.toml crates/baton-lab/wasm/Cargo.toml; do \
+	for manifest in Cargo.toml fuzz/Cargo.toml; do \
 	  $(TOOLS)/bin/cargo-deny --locked --log-level error --config deny.toml --manifest-path $$manifest check bans licenses sources || exit; \
 	done
 	tests/prose/check.sh

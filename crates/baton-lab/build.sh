@@ -6,8 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 environment=$(crates/baton-lab/wasm/target.sh)
 eval "$environment"
-CARGO_TARGET_DIR=target/lab/cargo cargo build --locked --quiet --release \
-  --target wasm32-unknown-unknown --manifest-path crates/baton-lab/wasm/Cargo.toml
+CARGO_TARGET_DIR=target/lab/cargo cargo build --locked --quiet --profile lab \
+  --target wasm32-unknown-unknown --package baton-lab-wasm
 crates/baton-lab/page.py \
-  target/lab/cargo/wasm32-unknown-unknown/release/baton_lab_wasm.wasm target/lab/lab.html \
+  target/lab/cargo/wasm32-unknown-unknown/lab/baton_lab_wasm.wasm target/lab/lab.html \
   ${TRACE:+"$TRACE"}

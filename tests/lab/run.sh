@@ -17,7 +17,7 @@ cargo run --locked --quiet --package baton-sim --profile prove --bin prove -- --
 cargo run --locked --quiet --package baton-classics --profile prove --bin lab-table -- \
   --exhibits 1 > target/lab/exhibits
 tests/lab/mutants.sh
-crates/baton-lab/page.py target/lab/cargo/wasm32-unknown-unknown/release/baton_lab_wasm.wasm \
+crates/baton-lab/page.py target/lab/cargo/wasm32-unknown-unknown/lab/baton_lab_wasm.wasm \
   target/lab/traced.html target/lab/mutants/half-the-drift.json
 # Node.js looks for packages beside the importing file.
 rm -rf target/lab/tests
