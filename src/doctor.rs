@@ -244,10 +244,22 @@ impl Report {
         let took = Milliseconds(Clock.now().since(began));
         let location = store.location();
         self.line(Verdict::Ok, "store", &format_args!("{location} answers in {took}"));
-        let RecordEvent::Read(Some(snapshot)) = event else {
-            return self.line(Verdict::Ok, "record", &"there is none yet: no candidate has led");
+        let record = match event {
+            RecordEvent::Read(Some(snapshot)) => snapshot.record,
+            RecordEvent::Read(None) => {
+                return self.line(
+                    Verdict::Ok,
+                    "record",
+                    &"there is none yet: no candidate has led",
+                );
+            }
+            RecordEvent::Applied(_)
+            | RecordEvent::Conflict
+            | RecordEvent::Unknown
+            | RecordEvent::WatchEvent(_) => {
+                return self.line(Verdict::Warning, "record", &"the store did not answer the read");
+            }
         };
-        let record = snapshot.record;
         match (&record.holder, record.duration) {
             (Some(holder), Some(duration)) => {
                 let text = format!("names {}, lease duration {duration:?}", holder.name());

@@ -50,6 +50,9 @@ use std::time::Duration;
 use tokio::time::timeout;
 use watch::EtcdWatch;
 
+/// The longest comparison of the endpoints at the start, which delays the listeners.
+const MAX_COMPARISON: Duration = Duration::from_secs(3);
+
 /// The pause between two checks whether etcd is compacted.
 const HISTORY_CHECK_INTERVAL: Duration = Duration::from_hours(1);
 
@@ -84,8 +87,7 @@ pub(crate) enum EtcdOpenError {
 }
 
 impl EtcdStore {
-    /// Opens the `election` of `config`. Endpoints that answer within the time limit of a call must
-    /// belong to one cluster.
+    /// Opens the `election` of `config`. The endpoints that answer soon must belong to one cluster.
     pub(crate) async fn open(
         config: &EtcdConfig,
         election: &ElectionName,
@@ -93,12 +95,9 @@ impl EtcdStore {
     ) -> Result<Self, EtcdOpenError> {
         let gateway = Gateway::open(config, timing).await?;
         let store = Self::over(gateway, &format!("{}/{election}", config.prefix), timing);
-        let comparing = store.api.compare_clusters(&store.record_key);
-        match timeout(timing.call_timeout(), comparing).await {
-            Ok(compared) => compared.map_err(EtcdOpenError::Clusters)?,
-            // Not all were compared: candidates start although members are down.
-            Err(_elapsed) => {}
-        }
+        let max_wait = timing.call_timeout().min(MAX_COMPARISON);
+        let compared = store.api.compare_clusters(&store.record_key, max_wait).await;
+        compared.map_err(EtcdOpenError::Clusters)?;
         Ok(store)
     }
 }

@@ -23,6 +23,7 @@ use baton_election::timing::Timing;
 use hyper::body::Bytes;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
+use tokio::time::timeout;
 
 const RANGE: &str = "/v3/kv/range";
 const TXN: &str = "/v3/kv/txn";
@@ -85,18 +86,31 @@ impl Gateway {
         })
     }
 
-    /// Asks each endpoint for its cluster by a read of `key`. An error if two answers differ.
-    /// The machine's first read reports endpoints that do not answer.
-    pub(super) async fn compare_clusters(&self, key: &str) -> Result<(), EtcdError> {
+    /// Asks each endpoint for its cluster by a read of `key`. An error if two answers differ. An
+    /// endpoint without an answer within its share of `max_wait` is not compared: members may be
+    /// down, and the machine's reads report that.
+    pub(super) async fn compare_clusters(
+        &self,
+        key: &str,
+        max_wait: Duration,
+    ) -> Result<(), EtcdError> {
+        let count = u32::try_from(self.endpoints.len()).unwrap_or(u32::MAX);
         for at in 0..self.endpoints.len() {
-            let Ok(connection) = self.connect(at).await else { continue };
-            let open = OpenConnection { at, connection, has_answered: false };
-            match self.exchange(open, Request::read_for_write(key), range_answer).await {
-                Ok((_, open)) => drop(self.idle.borrow_mut().get_or_insert(open)),
-                Err(error) if matches!(error, EtcdError::OtherCluster { .. }) => return Err(error),
-                Err(_unanswered) => {}
+            let asked = timeout(max_wait / count, self.ask(at, key)).await;
+            if let Ok(Err(error @ EtcdError::OtherCluster { .. })) = asked {
+                return Err(error);
             }
         }
+        Ok(())
+    }
+
+    /// Reads `key` through this endpoint. Keeps the first connection that carried an answer.
+    async fn ask(&self, at: usize, key: &str) -> Result<(), EtcdError> {
+        let connection = self.connect(at).await.map_err(EtcdError::NoAnswer)?;
+        let open = OpenConnection { at, connection, has_answered: false };
+        let request = Request::read_for_write(key);
+        let (_, open) = self.exchange(open, request, range_answer).await?;
+        self.idle.borrow_mut().get_or_insert(open);
         Ok(())
     }
 

@@ -2,11 +2,12 @@
 
 use super::PATIENCE;
 use crate::rig::{
-    Candidate, ELECTION, Etcd, EtcdKeys, EtcdSettings, Rig, Store as _, eventually, pair,
+    Candidate, ELECTION, Etcd, EtcdKeys, EtcdSettings, Rig, Store as _, Timing, eventually, pair,
     throughout,
 };
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -229,12 +230,33 @@ fn endpoints_of_two_clusters_are_refused_at_the_start() {
         assert_eq!(code, 2, "{output}");
         let named = format!("{} belongs to another cluster", other.url(0));
         assert!(output.contains(&named), "{output}");
+        let mut doctor = Command::new(env!("CARGO_BIN_EXE_baton"));
+        doctor.env_clear().args(["doctor", "--election", ELECTION, "--backend", "etcd"]);
+        let doctor = doctor.args(["--etcd-endpoints", &endpoints]).output().unwrap();
+        assert_eq!(doctor.status.code(), Some(2));
+        let lines = String::from_utf8(doctor.stdout).unwrap();
+        assert!(lines.contains(&named), "{lines}");
     }
     let key = rig.store.record_key(ELECTION);
     for cluster in [&first, &second] {
         assert_eq!(cluster.admin().read(&key), None, "nothing was written");
     }
     rig.start_leader("leader");
+    rig.wait_for_answers();
+}
+
+/// The listeners wait for the comparison of the endpoints, and kubelet waits for the listeners. At
+/// these durations, half the time limit of a call is twelve seconds.
+#[test]
+fn silent_endpoint_delays_the_start_by_seconds_only() {
+    let mut silent = Etcd::start(EtcdSettings::default());
+    silent.member(0).server.pause();
+    let shared = Etcd::shared();
+    let endpoints = [silent.url(0), shared.url(0)].join(",");
+    let patient = Timing::of_ms(120_000, 90_000, 20_000, 1000);
+    let rig = Rig::over(EtcdKeys::at(shared, &endpoints), patient);
+    // The rig waits ten seconds for the listeners.
+    rig.start("candidate");
     rig.wait_for_answers();
 }
 
