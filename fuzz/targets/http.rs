@@ -264,7 +264,7 @@ fn is_loopback(host: &HeaderValue) -> bool {
     })
 }
 
-/// The name in a Host header, by another parser than the server's.
+/// The name in a Host header, in lower case, by another parser than the server's.
 fn name_of(host: &HeaderValue) -> Option<String> {
     let authority = host.to_str().ok()?.parse::<hyper::http::uri::Authority>().ok()?;
     let name = authority.host();
@@ -272,7 +272,7 @@ fn name_of(host: &HeaderValue) -> Option<String> {
     let is_number = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let rest = authority.as_str().strip_prefix(name)?;
     let is_host = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_number);
-    is_host.then(|| name.to_owned())
+    is_host.then(|| name.to_ascii_lowercase())
 }
 
 /// The address that a host is. Only those of IPv6 have brackets.
