@@ -62,7 +62,11 @@ else
 	@$(PART) test-torture
 endif
 
-torture: ## Inject random faults; STORE=lease|zookeeper|etcd|file, MINUTES=3, SEED=, SCHEDULE=, PEERS=1, RECORD=file
+torture: ## Inject random faults; STORE=lease|zookeeper|etcd|file, MINUTES=3, SEED=, SCHEDULE=, PEERS=1, RECORD=file, MUTANTS=1
+ifdef MUTANTS
+	$(call need,setpriv strace unshare)
+	MINUTES='$(MINUTES)' SEED='$(SEED)' tests/it/torture/mutants.sh $(filter-out 1,$(MUTANTS))
+else
 	$(if $(filter lease zookeeper etcd file,$(STORE)),,$(error STORE is lease, zookeeper, etcd, or file, and not '$(STORE)'))
 	$(call need,setpriv strace unshare)
 	$(if $(filter zookeeper,$(STORE)),$(call need,java mvn))
@@ -74,6 +78,7 @@ torture: ## Inject random faults; STORE=lease|zookeeper|etcd|file, MINUTES=3, SE
 	BATON_TORTURE_MINUTES='$(MINUTES)' BATON_TORTURE_SEED='$(SEED)' BATON_TORTURE_SCHEDULE='$(SCHEDULE)' \
 	  BATON_TORTURE_PEERS='$(PEERS)' BATON_TORTURE_RECORD='$(RECORD)' \
 	  $(CARGO) test --locked --test it -- --exact torture::cases::$(STORE) --nocapture
+endif
 
 # Says what a part is, runs it, and says how long it took.
 PART = tests/part.sh '$(MAKE)'

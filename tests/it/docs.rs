@@ -8,6 +8,7 @@ mod figures;
 mod links;
 mod names;
 mod reference;
+mod torture;
 mod units;
 
 pub(crate) use names::{listed_metrics, listed_requests};

@@ -17,7 +17,7 @@ use std::fs;
 const MARK: &str = "<!-- generated: BATON_REWRITE=1 cargo test --test it -- docs:: -->";
 
 /// Compares what follows the mark in `page` with `generated`, or replaces it.
-fn compare(page: &str, generated: &str) {
+pub(super) fn compare(page: &str, generated: &str) {
     let text = read(page);
     let (head, listed) = text.split_once(MARK).unwrap_or_else(|| panic!("{page} has no {MARK}"));
     if env::var_os("BATON_REWRITE").is_some() {

@@ -3,6 +3,7 @@
 use super::history::Reply;
 use super::process::Process;
 use super::question::{agent, ask};
+use super::start::program;
 use serde_json::Value;
 use std::ops::Deref;
 use std::process::{Command, Output};
@@ -77,7 +78,7 @@ impl Candidate {
 
     /// Runs a subcommand that connects to this sidecar, with its flags, and waits for its end.
     pub(crate) fn baton(&self, subcommand: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+        let mut command = Command::new(program());
         command.env_clear().env("BATON_LISTEN", &self.listen).args(subcommand.split(' '));
         command.output().expect("the program is built")
     }

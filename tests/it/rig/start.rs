@@ -6,6 +6,7 @@ use super::process::Process;
 use super::starter::mortal;
 use super::{Access, CpuQuota, ELECTION, Files, Names, Pod, Rig, Store, Stranger};
 use std::collections::BTreeMap;
+use std::env;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -20,6 +21,11 @@ const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 /// Executes a program beside a bystander, below a PID 1 of its own. Its cgroups are read-only.
 const IN_SHARED_NAMESPACE: &str =
     "mount -t tmpfs -o ro tmpfs /sys/fs/cgroup; sleep 1000 & \"$0\" \"$@\" & wait $!";
+
+/// The sidecar's program: the one that was built with the tests, or another build of it.
+pub(super) fn program() -> String {
+    env::var("BATON_PROGRAM").unwrap_or_else(|_| env!("CARGO_BIN_EXE_baton").to_owned())
+}
 
 /// A sidecar about to be started.
 pub(crate) struct Start<'a, S: Store = Files> {
@@ -177,7 +183,7 @@ impl<'a, S: Store> Start<'a, S> {
     }
 
     fn spawn(&self) -> Process {
-        let program = env!("CARGO_BIN_EXE_baton");
+        let program = &*program();
         let mut command = match self.environment {
             Environment::Machine => {
                 let mut command = mortal(program);

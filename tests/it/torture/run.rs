@@ -133,15 +133,11 @@ fn watch<S: Tortured>(arena: &mut Arena<'_, S>, watches: &mut [Watch], figures: 
     let rig = arena.rig;
     let mut violations = Vec::new();
     for (election, watch) in watches.iter_mut().enumerate() {
-        let is_disturbed = arena.is_disturbed(election);
-        let missing = arena.missing(election);
-        if let Some(candidate) = missing.filter(|_| watch.is_settled() && !is_disturbed) {
-            violations.push(format!("no calm: {candidate} ended without a fault"));
-        }
+        let (is_faulted, missing) = (arena.is_disturbed(election), arena.missing(election));
         let promise = rig.latest_promise(ELECTIONS[election]);
         let claim = promise.map(|promise| (promise.token, promise.until));
-        let is_disturbed = is_disturbed || missing.is_some();
-        let observed = Observed { now: rig.now(), is_disturbed, claim };
+        let missing = missing.map(str::to_owned);
+        let observed = Observed { now: rig.now(), is_faulted, missing, claim };
         violations.extend(watch.observe(observed).err());
     }
     arena.tend();

@@ -10,6 +10,8 @@ pub(super) struct Watch {
     /// How long an election may lack a leader after a fault.
     bound: Duration,
     /// The last moment at which a fault was active.
+    faulted: Moment,
+    /// The same, or at which a candidate did not run.
     disturbed: Moment,
     /// The token of the leader, once the election has come to rest.
     settled: Option<String>,
@@ -18,27 +20,35 @@ pub(super) struct Watch {
 /// An election at one moment.
 pub(super) struct Observed {
     pub(super) now: Moment,
-    /// Whether a fault is active, or a candidate does not run.
-    pub(super) is_disturbed: bool,
+    /// Whether a fault is active.
+    pub(super) is_faulted: bool,
+    /// A candidate that does not run.
+    pub(super) missing: Option<String>,
     /// The token and the end of the latest promise.
     pub(super) claim: Option<(String, Moment)>,
 }
 
 impl Watch {
     pub(super) const fn new(bound: Duration) -> Self {
-        Self { bound, disturbed: Moment::from_ms(0), settled: None }
-    }
-
-    /// Whether the election has come to rest, so that nothing may end a term or a candidate.
-    pub(super) const fn is_settled(&self) -> bool {
-        self.settled.is_some()
+        let start = Moment::from_ms(0);
+        Self { bound, faulted: start, disturbed: start, settled: None }
     }
 
     /// Judges the next moment. After a violation, it starts again, as after a fault.
     pub(super) fn observe(&mut self, observed: Observed) -> Result<(), String> {
-        let Observed { now, is_disturbed, claim } = observed;
-        if is_disturbed {
+        let Observed { now, is_faulted, missing, claim } = observed;
+        if is_faulted {
+            self.faulted = now;
             self.restart(now);
+            return Ok(());
+        }
+        if let Some(candidate) = missing {
+            self.restart(now);
+            // A fault may end a candidate later, but not forever.
+            if now.since(self.faulted) > self.bound {
+                self.faulted = now;
+                return Err(format!("no calm: {candidate} ended without a fault"));
+            }
             return Ok(());
         }
         let violation = self.violation(now, claim.as_ref());
@@ -50,7 +60,7 @@ impl Watch {
         violation.map_or(Ok(()), Err)
     }
 
-    /// Forgets what came before: a fault is active.
+    /// Forgets what came before.
     fn restart(&mut self, now: Moment) {
         (self.disturbed, self.settled) = (now, None);
     }
@@ -79,10 +89,15 @@ mod tests {
     const BOUND: Duration = Duration::from_secs(9);
 
     /// Observes an election at that second, with this token promised for another second.
-    fn at(second: u64, is_disturbed: bool, token: Option<&str>) -> Observed {
+    fn at(second: u64, is_faulted: bool, token: Option<&str>) -> Observed {
         let now = Moment::from_ms(1000 * second);
         let claim = token.map(|token| (token.to_owned(), now + Duration::from_secs(1)));
-        Observed { now, is_disturbed, claim }
+        Observed { now, is_faulted, missing: None, claim }
+    }
+
+    /// Observes at that second that a candidate does not run.
+    fn missing(second: u64) -> Observed {
+        Observed { missing: Some("a".to_owned()), ..at(second, false, None) }
     }
 
     #[test]
@@ -100,7 +115,7 @@ mod tests {
         let claim = Some(("1".to_owned(), Moment::from_ms(8000)));
         let later = |second: u64| {
             let now = Moment::from_ms(1000 * second);
-            Observed { now, is_disturbed: false, claim: claim.clone() }
+            Observed { now, is_faulted: false, missing: None, claim: claim.clone() }
         };
         assert_eq!(watch.observe(later(16)), Ok(()));
         assert!(watch.observe(later(18)).is_err());
@@ -112,9 +127,27 @@ mod tests {
         assert_eq!(watch.observe(at(5, false, Some("1"))), Ok(()));
         assert_eq!(watch.observe(at(8, false, Some("2"))), Ok(()), "it has not come to rest");
         assert_eq!(watch.observe(at(10, false, Some("2"))), Ok(()));
-        assert!(watch.is_settled());
         assert!(watch.observe(at(11, false, Some("3"))).unwrap_err().contains("no calm"));
-        assert!(!watch.is_settled());
+        assert_eq!(watch.observe(at(12, false, Some("4"))), Ok(()), "each violation counts once");
+    }
+
+    #[test]
+    fn candidate_may_end_for_a_while_after_a_fault_and_not_forever() {
+        let mut watch = Watch::new(BOUND);
+        assert_eq!(watch.observe(at(10, true, Some("1"))), Ok(()));
+        for second in [11, 15, 19] {
+            assert_eq!(watch.observe(missing(second)), Ok(()));
+        }
+        assert!(watch.observe(missing(20)).unwrap_err().contains("a ended without a fault"));
+        assert_eq!(watch.observe(missing(21)), Ok(()), "each violation counts once");
+    }
+
+    #[test]
+    fn leader_must_appear_within_the_bound_after_a_restart() {
+        let mut watch = Watch::new(BOUND);
+        assert_eq!(watch.observe(missing(8)), Ok(()));
+        assert_eq!(watch.observe(at(17, false, None)), Ok(()));
+        assert!(watch.observe(at(18, false, None)).unwrap_err().contains("no progress"));
     }
 
     #[test]
@@ -123,6 +156,5 @@ mod tests {
         assert_eq!(watch.observe(at(10, false, Some("2"))), Ok(()));
         assert_eq!(watch.observe(at(11, true, Some("2"))), Ok(()));
         assert_eq!(watch.observe(at(12, false, Some("3"))), Ok(()));
-        assert!(!watch.is_settled());
     }
 }
