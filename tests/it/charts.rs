@@ -22,6 +22,9 @@ mod refusals;
 /// Renders without a cluster, as Argo CD and Flux make them.
 mod gitops;
 
+/// Hostile values for every key.
+mod hostile;
+
 /// Optional objects around elections, such as network policies.
 mod hardening;
 

@@ -1,5 +1,5 @@
-//! `make push` to a real registry: what is there afterwards, what a user verifies, and that a failure
-//! leaves no tag.
+//! `make push` to a real registry: what is there afterwards, what a user verifies, and that a
+//! failure leaves no tag.
 //!
 //! The images contain no program. Start with [`PUSHED`].
 
@@ -45,8 +45,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap()
 }
 
-/// Whether cosign finds a signature of this key. It counts statements as signatures too, so they are
-/// told apart by their type.
+/// Whether cosign finds a signature of this key. It counts statements as signatures too, so they
+/// are told apart by their type.
 fn is_signed(key: &Path, name: &str) -> bool {
     let mut cosign = tool("cosign");
     cosign.arg("verify").arg("--key").arg(key).args(["--insecure-ignore-tlog=true", name]);

@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-const IN_THE_POD: &str = "templates/deployment.yaml, in the Pod's spec";
+pub(super) const IN_THE_POD: &str = "templates/deployment.yaml, in the Pod's spec";
 
 #[test]
 fn readme_commands_add_a_sidecar_with_its_rights() {
@@ -183,7 +183,7 @@ impl Application {
     }
 
     /// The same, with its dependency, the library chart.
-    fn built(in_pod: &str) -> Self {
+    pub(super) fn built(in_pod: &str) -> Self {
         let application = Self::new(in_pod);
         application.build();
         application

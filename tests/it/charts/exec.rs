@@ -14,7 +14,7 @@ const DEPLOYMENT: &str = "templates/deployment.yaml";
 const README: &str = "templates/deployment.yaml, with baton exec";
 
 /// The application chart of the README with `baton exec`, and `replaced` text in its deployment.
-fn application(replaced: &[(&str, &str)]) -> Application {
+pub(super) fn application(replaced: &[(&str, &str)]) -> Application {
     let application = Application::new("");
     let mut deployment = library_readme(README);
     for (old, new) in replaced {
