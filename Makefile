@@ -62,11 +62,7 @@ else
 	@$(PART) test-torture
 endif
 
-torture: ## Inject random faults; STORE=lease|zookeeper|etcd|file, MINUTES=3, SEED=, SCHEDULE=, PEERS=1, RECORD=file, MUTANTS=1
-ifdef MUTANTS
-	$(call need,setpriv strace unshare)
-	MINUTES='$(MINUTES)' SEED='$(SEED)' tests/it/torture/mutants.sh $(filter-out 1,$(MUTANTS))
-else
+torture: ## Inject random faults; STORE=lease|zookeeper|etcd|file, MINUTES=3, SEED=, SCHEDULE=, PEERS=1, RECORD=file, TERMS=10000
 	$(if $(filter lease zookeeper etcd file,$(STORE)),,$(error STORE is lease, zookeeper, etcd, or file, and not '$(STORE)'))
 	$(call need,setpriv strace unshare)
 	$(if $(filter zookeeper,$(STORE)),$(call need,java mvn))
@@ -75,10 +71,19 @@ else
 	$(if $(filter lease etcd,$(STORE)),tests/servers/kubernetes/build.sh)
 	$(if $(PEERS),$(if $(filter zookeeper,$(STORE)),tests/servers/peers/build.sh))
 	$(if $(PEERS),$(if $(filter etcd,$(STORE)),tests/servers/etcd/build.sh))
+ifdef TERMS
+	BATON_TORTURE_TERMS='$(TERMS)' $(CARGO) test --locked --test it -- \
+	  --exact torture::terms::$(TERMS_OVER_$(STORE))::terms_follow_each_other_without_an_overlap --nocapture
+else
 	BATON_TORTURE_MINUTES='$(MINUTES)' BATON_TORTURE_SEED='$(SEED)' BATON_TORTURE_SCHEDULE='$(SCHEDULE)' \
 	  BATON_TORTURE_PEERS='$(PEERS)' BATON_TORTURE_RECORD='$(RECORD)' \
 	  $(CARGO) test --locked --test it -- --exact torture::cases::$(STORE) --nocapture
 endif
+
+TERMS_OVER_lease := over_leases
+TERMS_OVER_zookeeper := over_znodes
+TERMS_OVER_etcd := over_etcd
+TERMS_OVER_file := over_files
 
 # Says what a part is, runs it, and says how long it took.
 PART = tests/part.sh '$(MAKE)'
@@ -239,8 +244,8 @@ release: image ## Pack programs, packages, images, charts, and checksums of this
 	$(if $(KEY),$(call need_key))
 	$(IMAGES) KEY='$(KEY)' SOURCE='$(SOURCE)' release/make.sh $(FILES)
 
-push: ## Build this commit for amd64 and arm64, and push images and charts, signed; REGISTRY=, KEY=, SOURCE=
-	$(if $(filter localhost,$(REGISTRY)),$(error set REGISTRY to the host, and perhaps the path, of your registry))
+push: ## Build this commit for amd64 and arm64, and push signed images and charts; REGISTRY=, KEY=, SOURCE=
+	$(if $(filter localhost,$(REGISTRY)),$(error set REGISTRY to your registry, as HOST or HOST/PATH))
 	$(call need_key)
 	$(MAKE) release PLATFORM=linux/amd64 FILES=target/push/amd64 KEY=
 	$(MAKE) release PLATFORM=linux/arm64 FILES=target/push/arm64 KEY=

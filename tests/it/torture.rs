@@ -9,7 +9,7 @@
 //!
 //! Each run has a server of its own and two elections of three candidates, which restart when they
 //! end. Over files, the candidates of one election run a command. With `PEERS=1`, there is one
-//! election of ours and one of each peer of the store, and every fault meets each of them. Start
+//! election of Baton and one of each peer of the store, and each fault affects all of them. Start
 //! with `cases`.
 
 mod arena;
@@ -25,4 +25,5 @@ mod shrink;
 mod spans;
 mod stores;
 mod tally;
+mod terms;
 mod watch;

@@ -83,7 +83,7 @@ fn torture<S: Tortured>() {
     }
 }
 
-/// Two elections of ours; or one, beside one of each peer.
+/// Two elections of Baton, or one of Baton and one of each peer.
 fn field<S: Tortured>() -> Field<S> {
     if ordered::<String>(PEERS).is_none() {
         return Field { elections: ELECTIONS, peers: &[] };

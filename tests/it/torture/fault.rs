@@ -178,8 +178,9 @@ impl Fault {
         }
     }
 
-    /// Whether any program can have it, so that it compares them. Peers have no endpoints, no state
-    /// directory, and records of their own; and only an application says what SIGHUP means.
+    /// Whether the fault can affect every program, so that a run can compare them. Peers have no
+    /// endpoints and no state directory, their records differ, and the meaning of SIGHUP depends on
+    /// the application.
     pub(super) const fn applies_to_any_program(self) -> bool {
         match self {
             Self::Kill

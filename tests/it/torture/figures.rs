@@ -20,7 +20,7 @@ pub(super) struct Figures {
     void: BTreeMap<String, usize>,
     /// How often a missing leader or a change of leader was excused by the machine.
     excused: usize,
-    /// Each program, in a run beside the peers.
+    /// The figures of each program, in a run beside the peers.
     pub(super) programs: Vec<(&'static str, Tally)>,
 }
 

@@ -130,7 +130,7 @@ fn on_candidate<'a, S: Tortured>(
     }
 }
 
-/// The end of a fault that needs nothing of the arena.
+/// Adapts the end of a fault that does not need the arena.
 fn anywhere<'a, S: Tortured>(undo: ProcessUndo) -> Undo<'a, S> {
     Box::new(move |_| undo())
 }

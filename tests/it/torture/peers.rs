@@ -1,6 +1,6 @@
-//! The candidates of one peer, in an election of their own beside ours: the same faults meet them.
+//! The candidates of one peer, in their own election, with the same faults as Baton's.
 //!
-//! It starts and restarts processes. Start with [`Group::begin`].
+//! Touches processes. Start with [`Group::begin`].
 
 mod programs;
 mod run;
@@ -17,7 +17,7 @@ use run::Run;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a candidate that has ended is left alone: as long as ours.
+/// The pause before a candidate that has ended restarts, as for Baton's candidates.
 const RESTART_DELAY: Duration = Duration::from_millis(250);
 
 pub(super) struct Group<'a, S: Tortured> {
@@ -30,7 +30,7 @@ pub(super) struct Group<'a, S: Tortured> {
     tally: Tally,
 }
 
-/// A place of a candidate, which restarts there when it ends.
+/// One candidate of the election, with its link. A candidate that ends is restarted here.
 struct Seat {
     proxy: Arc<Proxy>,
     run: Arc<Run>,
@@ -41,7 +41,7 @@ struct Seat {
     asleep: Vec<(Moment, Moment)>,
 }
 
-/// A fault that acts, and what ends it.
+/// An active fault, and the function that ends it.
 struct Running {
     fault: Fault,
     at: usize,
@@ -74,7 +74,7 @@ impl<'a, S: Tortured> Group<'a, S> {
         self.leader().is_some()
     }
 
-    /// Begins the fault of a step, unless it affects the store: that is everyone's.
+    /// Begins the fault of a step. The arena begins faults of the store, which all elections share.
     pub(super) fn inject(&mut self, step: &Step) {
         let at = match step.victim {
             Victim::Store => return,
@@ -97,7 +97,7 @@ impl<'a, S: Tortured> Group<'a, S> {
         let begun = self.rig.now();
         let undo = match on_process(&seat.run, step.fault) {
             Some(begun) => begun?,
-            None => on_link(&seat.proxy, step.fault).ok_or("it is a fault of Baton's alone")?,
+            None => on_link(&seat.proxy, step.fault).ok_or("it does not apply to peers")?,
         };
         if step.fault == Fault::Kill {
             seat.alive = begun;
@@ -106,7 +106,7 @@ impl<'a, S: Tortured> Group<'a, S> {
         Ok(Running { fault: step.fault, at, begun, ends, undo })
     }
 
-    /// Ends faults, restarts what has ended, and measures.
+    /// Ends faults that are over, restarts candidates that have ended, and measures memory.
     pub(super) fn tend(&mut self) {
         while let Some(at) = self.running.iter().position(|one| one.ends <= self.rig.now()) {
             self.end_fault(at);
@@ -134,7 +134,7 @@ impl<'a, S: Tortured> Group<'a, S> {
             seat.asleep.push((begun, self.rig.now()));
         }
         if fault == Fault::Terminate && proof.is_err() {
-            // kubelet kills what has not ended by the end of its grace period.
+            // kubelet kills a process that outlives its grace period.
             seat.alive = self.rig.now();
             seat.run.kill();
         }
@@ -158,21 +158,21 @@ impl<'a, S: Tortured> Group<'a, S> {
         (seat.alive, seat.asleep) = (self.rig.now(), Vec::new());
     }
 
-    /// Keeps the spans of a candidate's run, which has ended or ends now.
+    /// Stores the spans of a candidate's run that has ended or ends now.
     fn collect(&mut self, at: usize) {
         let seat = &self.seats[at];
         let spans = seat.run.spans(self.rig, seat.alive);
         self.spans.extend(spans.iter().flat_map(|span| awake(span, &seat.asleep)));
     }
 
-    /// The seat of the candidate that has started to lead last, and leads.
+    /// The seat of the leader. If several lead, the one whose term began last.
     fn leader(&self) -> Option<usize> {
         let since = |at: &usize| self.seats[*at].run.leads_since();
         let leading = (0..self.seats.len()).filter(|at| self.seats[*at].run.is_alive());
         leading.filter(|at| since(at).is_some()).max_by_key(since)
     }
 
-    /// Ends every candidate, and returns what was measured.
+    /// Ends every candidate, and returns the program's name and figures.
     pub(super) fn end(mut self, begun: Moment) -> (&'static str, Tally) {
         while !self.running.is_empty() {
             self.end_fault(0);

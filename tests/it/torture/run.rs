@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Our name beside the peers.
 pub(super) const OURS: &str = "Baton";
 
-/// A fault that acts, and what ends it.
+/// An active fault, and the function that ends it.
 struct Running<'a, S: Tortured> {
     fault: Fault,
     ends: Moment,

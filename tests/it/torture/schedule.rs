@@ -189,9 +189,13 @@ impl FromStr for Victim {
 }
 
 /// Numbers from a seed: `SplitMix64` (Steele, Lea, and Flood, 2014).
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
+    pub(super) const fn of(seed: u64) -> Self {
+        Self(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -200,7 +204,8 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, limit: u64) -> u64 {
+    /// A number below the limit.
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 

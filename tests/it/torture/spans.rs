@@ -1,5 +1,5 @@
-//! The times at which candidates of one election could act as its leader, and the figures that
-//! they amount to. One judge for every program.
+//! The times at which candidates of one election could act as its leader, and the figures computed
+//! from them. The rules are the same for every program.
 //!
 //! Pure. Start with [`judge`].
 
@@ -20,7 +20,7 @@ pub(super) struct Span {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) terms: usize,
-    /// How often a second leader began beside the first.
+    /// How often a term began while another candidate led.
     pub(super) overlaps: usize,
     /// The time with two leaders or more.
     pub(super) together: Duration,
@@ -56,7 +56,7 @@ pub(super) fn judge(spans: &[Span], end: Moment) -> Verdict {
     verdict
 }
 
-/// The times of one term, without those that contain nothing, and with those that touch united.
+/// The times of one term. Empty ones are removed, and ones that touch or overlap are merged.
 fn united<'a>(spans: impl Iterator<Item = &'a Span>) -> Vec<(Moment, Moment)> {
     let mut times: Vec<_> = spans.map(|span| (span.from, span.until)).collect();
     times.retain(|(from, until)| from < until);
@@ -71,7 +71,7 @@ fn united<'a>(spans: impl Iterator<Item = &'a Span>) -> Vec<(Moment, Moment)> {
     united
 }
 
-/// The spans of one process, from its beginnings and ends of terms, and the moment of its own end.
+/// The spans of one process, from the beginnings and ends of its terms, and from its own end.
 pub(super) fn terms(
     process: &str,
     changes: impl Iterator<Item = (bool, Moment)>,
@@ -88,7 +88,7 @@ pub(super) fn terms(
     spans
 }
 
-/// A span without the times at which its process, and so its application, did not run.
+/// The parts of a span in which its process ran, and so its application.
 pub(super) fn awake(span: &Span, asleep: &[(Moment, Moment)]) -> Vec<Span> {
     let mut sorted = asleep.to_vec();
     sorted.sort();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn term_that_is_never_ended_lasts_as_long_as_its_process() {
+    fn last_term_ends_with_its_process() {
         let changes = [(true, 100), (false, 200), (false, 250), (true, 300)];
         let changes = changes.map(|(begins, at)| (begins, Moment::from_ms(at)));
         let found = terms("p", changes.into_iter(), Moment::from_ms(900));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn time_asleep_is_no_time_as_the_leader() {
+    fn paused_process_does_not_act_as_leader() {
         let asleep = [(700, 800), (200, 400)].map(|(from, until)| {
             let [from, until] = [from, until].map(Moment::from_ms);
             (from, until)

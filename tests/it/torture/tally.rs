@@ -74,7 +74,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// The resident memory of processes, summed over moments.
+/// The resident memory of processes, summed over all measurements.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Census {
     kibibytes: usize,
@@ -83,7 +83,7 @@ pub(super) struct Census {
 }
 
 impl Census {
-    /// Measures these processes, unless it did so a moment ago.
+    /// Measures these processes, at most once per [`PERIOD`].
     pub(super) fn observe(&mut self, now: Moment, processes: impl Iterator<Item = u32>) {
         if self.last.is_some_and(|last| now.since(last) < PERIOD) {
             return;

@@ -1,6 +1,6 @@
-//! Faults of one link to the store, by the proxy that it passes.
+//! Faults of one link to the store, injected by its proxy.
 //!
-//! A fault has acted if the proxy has treated anything differently. Start with [`on_link`].
+//! A fault has acted if the proxy has affected any bytes or connections. Start with [`on_link`].
 
 use super::super::fault::Fault;
 use super::process::Undo;
@@ -8,7 +8,7 @@ use super::proven;
 use crate::rig::{Direction, Flow, Proxy};
 use std::sync::Arc;
 
-/// Makes a fault act; `None` if it is none of a link.
+/// Begins a fault; `None` if the fault does not affect a link.
 pub(in super::super) fn on_link(proxy: &Arc<Proxy>, fault: Fault) -> Option<Undo> {
     use Direction::{Replies, Requests};
     match fault {

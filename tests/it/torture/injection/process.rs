@@ -38,7 +38,7 @@ pub(in super::super) type Undo = Box<dyn FnOnce() -> Proof>;
 
 type Begun = Result<Undo, String>;
 
-/// Makes a fault act; `None` if it is none of a process alone.
+/// Begins a fault; `None` if the fault needs more than a process.
 pub(in super::super) fn on_process<V: Victim + 'static>(
     victim: &Arc<V>,
     fault: Fault,

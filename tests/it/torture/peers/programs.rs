@@ -1,4 +1,5 @@
-//! The peers of each store, with the settings that their documentation recommends and our durations.
+//! The peers of each store, with the settings that their documentation recommends, and Baton's
+//! durations.
 //!
 //! tests/servers/peers has the programs. Start with [`Program`].
 

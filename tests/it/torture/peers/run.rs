@@ -1,6 +1,6 @@
-//! One run of a peer's candidate: its process, and when it led.
+//! One run of a peer's candidate: its process and its terms.
 //!
-//! It starts a process. Start with [`Run::start`].
+//! Touches processes. Start with [`Run::start`].
 
 use super::super::injection::Victim;
 use super::super::spans::{Span, terms};
@@ -50,12 +50,12 @@ impl Run {
         lock(&self.peer).events().iter().filter_map(change).collect()
     }
 
-    /// When the term began that has not ended, if there is one.
+    /// The beginning of the present term, if there is one.
     pub(super) fn leads_since(&self) -> Option<Duration> {
         self.changes().last().filter(|(begins, _)| *begins).map(|(_, at)| *at)
     }
 
-    /// The spans of a run that ended at that moment, or is judged then.
+    /// The spans of this run up to `end`, when it ended or is checked.
     pub(super) fn spans<S: Tortured>(&self, rig: &Rig<S>, end: Moment) -> Vec<Span> {
         let changes = self.changes().into_iter().map(|(begins, at)| (begins, rig.moment(at)));
         terms(&self.identity, changes, end)
