@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Writes an OCI image layout that holds one artifact, and prints the artifact's digest:
 
-    release/layout.py image FOLDER IMAGE.tar...   an index of images that release/image.py packed
-    release/layout.py chart FOLDER CHART.tgz      a chart, as Helm stores it in a registry
+    release/layout.py image FOLDER REVISION IMAGE.tar...   an index of images of this revision
+    release/layout.py chart FOLDER CHART.tgz               a chart, as Helm stores it in a registry
 
-With an index, one line `DIGEST ARCHITECTURE` follows for each image. Equal content gives equal
-digests.
+release/image.py packed the images. With an index, one line `DIGEST ARCHITECTURE` follows for each
+image. Equal content gives equal digests.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ def encoded(value):
 
 
 class Layout:
-    """An OCI image layout: https://github.com/opencontainers/image-spec/blob/main/image-layout.md"""
+    """https://github.com/opencontainers/image-spec/blob/main/image-layout.md"""
 
     def __init__(self, folder):
         self.folder = folder
@@ -53,8 +53,8 @@ class Layout:
         (self.folder / "index.json").write_bytes(encoded(index))
 
 
-def add_image(layout, path):
-    """Adds an image, and returns its descriptor with its platform, and its labels."""
+def add_image(layout, path, revision):
+    """Adds an image of this revision, and returns its descriptor with its platform, and its labels."""
     with tarfile.open(path) as archive:
         read = lambda name: archive.extractfile(name).read()
         [saved] = json.loads(read("manifest.json"))
@@ -62,14 +62,17 @@ def add_image(layout, path):
         config, content = read(saved["Config"]), read(layer)
     settings = json.loads(config)
     labels = settings["config"]["Labels"]
+    if labels["org.opencontainers.image.revision"] != revision:
+        sys.exit(f"{path} is not of the commit {revision}: build it again")
     layers = [layout.add(LAYER, steady.zipped(content))]
     manifest = layout.add_manifest(layout.add(CONFIG, config), layers, labels)
     platform = {"architecture": settings["architecture"], "os": settings["os"]}
     return manifest | {"platform": platform}, labels
 
 
-def image(layout, paths):
-    added = [add_image(layout, path) for path in sorted(paths)]
+def image(layout, arguments):
+    revision, *paths = arguments
+    added = [add_image(layout, path, revision) for path in sorted(paths)]
     manifests, labels = [manifest for manifest, _ in added], added[0][1]
     index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests, "annotations": labels}
     artifact = layout.add(INDEX, encoded(index))
@@ -79,23 +82,25 @@ def image(layout, paths):
         print(manifest["digest"], manifest["platform"]["architecture"])
 
 
-def chart(layout, paths):
-    [path] = paths
+def chart(layout, arguments):
+    [path] = map(Path, arguments)
     with tarfile.open(path) as archive:
-        [name] = [name for name in archive.getnames() if name.count("/") == 1 and name.endswith("/Chart.yaml")]
+        names = archive.getnames()
+        [name] = [it for it in names if it.count("/") == 1 and it.endswith("/Chart.yaml")]
         text = archive.extractfile(name).read().decode()
-    # The scalars of the first level, perhaps over several lines: registries show them.
+    # The scalars of the first level, because registries show them. One may span several lines.
     scalars = re.findall(r"^(\w+): (.+(?:\n  .+)*)", text, re.MULTILINE)
     config = {key: " ".join(value.split()).strip('"') for key, value in scalars}
     layers = [layout.add(CHART_LAYER, path.read_bytes())]
     annotations = {
-        f"org.opencontainers.image.{label}": config[key]
-        for label, key in [("title", "name"), ("version", "version"), ("description", "description")]
+        "org.opencontainers.image.title": config["name"],
+        "org.opencontainers.image.version": config["version"],
+        "org.opencontainers.image.description": config["description"],
     }
     artifact = layout.add_manifest(layout.add(CHART_CONFIG, encoded(config)), layers, annotations)
     layout.finish(artifact)
     print(artifact["digest"])
 
 
-kind, folder, *paths = sys.argv[1:]
-{"image": image, "chart": chart}[kind](Layout(Path(folder)), [Path(path) for path in paths])
+kind, folder, *arguments = sys.argv[1:]
+{"image": image, "chart": chart}[kind](Layout(Path(folder)), arguments)

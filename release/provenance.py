@@ -4,8 +4,9 @@
     release/provenance.py TARGET SOURCE COMMIT            the predicate
     release/provenance.py TARGET SOURCE COMMIT FILE...    the in-toto statement about these files
 
-TARGET is that of make, and SOURCE the URL of the sources. The commit pins every source: Cargo.lock
-pins the crates, rust-toolchain.toml the compiler, and the Dockerfile its image and packages.
+TARGET is the make target, and SOURCE the URL of the sources. The commit pins every input:
+Cargo.lock pins the crates, rust-toolchain.toml the compiler, and the Dockerfile its image and
+packages.
 """
 
 import hashlib
@@ -18,7 +19,9 @@ predicate = {
     "buildDefinition": {
         "buildType": "urn:baton:make:v1",
         "externalParameters": {"target": target},
-        "resolvedDependencies": [{"uri": f"git+{source}@{commit}", "digest": {"gitCommit": commit}}],
+        "resolvedDependencies": [
+            {"uri": f"git+{source}@{commit}", "digest": {"gitCommit": commit}},
+        ],
     },
     "runDetails": {"builder": {"id": "urn:baton:make:v1"}},
 }

@@ -4,9 +4,9 @@ what else the image contains.
 
     release/sbom.py TARGET INVENTORY.tar
 
-TARGET is Rust's name of the processor and system. The checksums are those of Cargo.lock, which Cargo
-verifies. INVENTORY.tar is the saved image of the Dockerfile's stage `inventory`, which lists Rust's
-std, the packages of the libraries that are linked statically, and the certificate authorities.
+TARGET is a Rust target triple. The checksums are those of Cargo.lock, which Cargo verifies.
+INVENTORY.tar is the saved image of the Dockerfile's stage `inventory`, which lists Rust's std, the
+packages of the libraries that are linked statically, and the certificate authorities.
 """
 
 import json
@@ -24,11 +24,13 @@ target, saved_inventory = sys.argv[1:]
 
 
 def cargo(*arguments):
-    return subprocess.run(["cargo", *arguments, "--locked"], check=True, capture_output=True, text=True).stdout
+    command = ["cargo", *arguments, "--locked"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-# The tree has the features of the program, and the metadata also those that its tests turn on.
-tree = cargo("tree", "--package=baton", "--edges=normal,build", f"--target={target}", "--prefix=none", "--format={p}")
+# The metadata includes features that only tests turn on, so the crates come from the tree.
+edges = ["--package=baton", "--edges=normal,build", f"--target={target}"]
+tree = cargo("tree", *edges, "--prefix=none", "--format={p}")
 built = {tuple(line.split()[:2]) for line in tree.splitlines()}
 metadata = json.loads(cargo("metadata", "--format-version=1", f"--filter-platform={target}"))
 packages = {package["id"]: package for package in metadata["packages"]}

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Signs the files of a release. Beside them it writes SHA256SUMS.sigstore.json, the signature of the
-# checksums, and provenance.sigstore.json, the in-toto statement that says of each file how it was
-# made.
+# Signs the files of a release. Writes SHA256SUMS.sigstore.json, the signature of the checksums, and
+# provenance.sigstore.json, the in-toto statement with the provenance of each file.
 #
 #   release/sign.sh FOLDER
 #
@@ -16,10 +15,13 @@ source release/signing.sh
 
 rm -f "$folder"/*.sigstore.json
 release/provenance.py release "$SOURCE" "$(git rev-parse HEAD)" "$folder"/* > "$keys/statement"
-"$cosign" sign-blob "${signing[@]}" --bundle "$folder/SHA256SUMS.sigstore.json" "$folder/SHA256SUMS" > /dev/null
-"$cosign" attest-blob "${signing[@]}" --bundle "$folder/provenance.sigstore.json" --statement "$keys/statement" > /dev/null
+"$cosign" sign-blob "${signing[@]}" --bundle "$folder/SHA256SUMS.sigstore.json" \
+  "$folder/SHA256SUMS" > /dev/null
+"$cosign" attest-blob "${signing[@]}" --bundle "$folder/provenance.sigstore.json" \
+  --statement "$keys/statement" > /dev/null
 
-"$cosign" verify-blob "${verifying[@]}" --bundle "$folder/SHA256SUMS.sigstore.json" "$folder/SHA256SUMS"
+"$cosign" verify-blob "${verifying[@]}" --bundle "$folder/SHA256SUMS.sigstore.json" \
+  "$folder/SHA256SUMS"
 for file in "$folder"/*; do
   [[ $file == *.sigstore.json ]] ||
     "$cosign" verify-blob-attestation "${verifying[@]}" --type slsaprovenance1 \

@@ -1,5 +1,5 @@
-# Read by the scripts that sign. Sets `$cosign`, and its options to sign and to verify. Signatures
-# are written to no public log. Writes the public key into the folder `$keys`.
+# Sourced by the scripts that sign. Sets `$cosign`, and its options to sign and to verify. Writes
+# the public key into the folder `$keys`, and no signature to a public log.
 #
 #   KEY=file               the private key
 #   COSIGN_PASSWORD=word   its password

@@ -1,4 +1,4 @@
-//! The bill of materials: what the program contains, and nothing that only its tests need.
+//! The bill of materials: it lists what the program contains, and omits what only tests need.
 
 use super::package::run;
 use serde_json::Value;

@@ -200,12 +200,18 @@ fn failed_push_leaves_no_tag() {
 
     // The first manifest, a signature, the first tag, and the last one.
     let refused = [1, last / 2, first_tag, last].map(Fault::Refused);
-    for (number, fault) in refused.into_iter().chain([Fault::AnswerLost(last)]).enumerate() {
+    let others = [Fault::AnswerLost(last), Fault::Interrupted(first_tag), Fault::Interrupted(last)];
+    for (number, fault) in refused.into_iter().chain(others).enumerate() {
         let path = format!("fault-{number}");
         let (succeeded, output, writes) = registry.push_failing(&path, &fault);
         assert!(!succeeded, "one of {writes:#?} was refused: {output}");
         assert_no_tags(&registry, &path, &output);
     }
+
+    let (succeeded, output, _) = registry.push_failing("left", &Fault::Away(last));
+    assert!(!succeeded, "{output}");
+    let warnings = output.lines().filter(|line| line.contains("may stay: remove this tag"));
+    assert_eq!(warnings.count(), REPOSITORIES.len(), "{output}");
 }
 
 fn assert_no_tags(registry: &Registry, path: &str, output: &str) {

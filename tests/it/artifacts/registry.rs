@@ -1,22 +1,26 @@
-//! A real OCI registry on loopback, perhaps behind a proxy that refuses a write, and the tools that
-//! read it.
+//! A real OCI registry on loopback, optionally behind a proxy that fails a write, and the tools
+//! that read it.
 //!
 //! Touches processes and a temporary folder. Start with [`Registry::start`].
 
 use super::package::run;
 use crate::rig::{Daemon, Scratch, wait_for};
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// How long a server may take to start on a busy machine.
 const STARTUP: Duration = Duration::from_secs(30);
+/// How long a push may take.
+const PUSH: Duration = Duration::from_mins(3);
 
-/// The port is free, and its log names it.
+/// The registry chooses a free port, and names it in its log.
 const CONFIG: &str = "version: 0.1
 storage:
   filesystem: {rootdirectory: DATA}
@@ -38,6 +42,10 @@ pub(super) enum Fault {
     Refused(usize),
     /// The registry applies it, and the client sees an error.
     AnswerLost(usize),
+    /// The registry applies it, and the client waits until it is interrupted.
+    Interrupted(usize),
+    /// The registry is away from this write on.
+    Away(usize),
 }
 
 pub(super) struct Registry {
@@ -104,6 +112,8 @@ impl Registry {
             Fault::None => ("refuse", 0),
             Fault::Refused(number) => ("refuse", *number),
             Fault::AnswerLost(number) => ("lose", *number),
+            Fault::Interrupted(number) => ("hang", *number),
+            Fault::Away(number) => ("leave", *number),
         };
         let flags = vec![self.address.clone(), word.to_owned(), number.to_string()];
         let _proxy = Daemon::start(proxy, flags, &log);
@@ -112,26 +122,39 @@ impl Registry {
             text.lines().map(str::to_owned).collect()
         };
         let port = wait_for(STARTUP, "the proxy listens", || lines().into_iter().next());
-        let (succeeded, output) = self.push_to(&format!("127.0.0.1:{port}/{path}"));
+        let push = self.start_push(&format!("127.0.0.1:{port}/{path}"));
+        if let Fault::Interrupted(number) = fault {
+            wait_for(PUSH, "the push hangs", || (lines().len() > *number).then_some(()));
+            let group = Pid::from_child(&push);
+            kill_process_group(group, Signal::INT).unwrap();
+        }
+        let (succeeded, output) = ended(push);
         (succeeded, output, lines().split_off(1))
     }
 
     fn push_to(&self, registry: &str) -> (bool, String) {
+        ended(self.start_push(registry))
+    }
+
+    /// Starts `release/push.sh` as the leader of its process group, which a terminal interrupts.
+    fn start_push(&self, registry: &str) -> Child {
         let release = self.folder().join("release");
         if !release.exists() {
             let mut images = Command::new(Path::new(ROOT).join("tests/servers/registry/images.py"));
-            images.arg(env!("CARGO_PKG_VERSION")).arg(&release);
+            let mut describe = Command::new("git");
+            describe.args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]);
+            let revision = run(describe.current_dir(ROOT));
+            images.args([env!("CARGO_PKG_VERSION"), revision.trim()]).arg(&release);
             run(images.env("SOURCE_DATE_EPOCH", "1700000000"));
         }
         let mut push = Command::new(Path::new(ROOT).join("release/push.sh"));
         push.arg(&release).arg(registry);
         push.env("KEY", self.folder().join("cosign.key")).env("COSIGN_PASSWORD", "");
-        let output = push.env("SOURCE", SOURCE).output().unwrap();
-        let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-        (output.status.success(), text)
+        push.env("SOURCE", SOURCE).process_group(0);
+        push.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Changes one bit of a stored blob, as a broken disk or a stranger does.
+    /// Changes one bit of a stored blob, as a broken disk or an attacker may.
     pub(super) fn change(&self, digest: &str) {
         let hex = digest.strip_prefix("sha256:").unwrap();
         let blobs = self.folder().join("data/docker/registry/v2/blobs/sha256");
@@ -140,6 +163,13 @@ impl Registry {
         *content.last_mut().unwrap() ^= 1;
         fs::write(&blob, content).unwrap();
     }
+}
+
+/// Waits for the end of a push. Returns whether it succeeded, and its output.
+fn ended(push: Child) -> (bool, String) {
+    let output = push.wait_with_output().unwrap();
+    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    (output.status.success(), text)
 }
 
 /// Writes cosign.key, without a password, and cosign.pub into this folder.
@@ -156,7 +186,7 @@ pub(super) fn tool(name: &str) -> Command {
     command
 }
 
-/// `helm3` or `helm4`, which sees no settings of this user.
+/// `helm3` or `helm4`, without this user's settings.
 pub(super) fn helm(registry: &Registry, version: &str) -> Command {
     let mut command = Command::new(Path::new(ROOT).join(".cache/charts").join(version));
     command.env_clear().env("HOME", registry.folder()).current_dir(registry.folder());

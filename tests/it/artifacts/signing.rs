@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 const DEB: &str = concat!("baton_", env!("CARGO_PKG_VERSION"), "-1_amd64.deb");
 
-/// Files of a release, with checksums, signed, and the public key beside them.
+/// The signed files of a release, with checksums and the public key.
 struct Release(TempDir);
 
 impl Release {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds an OCI registry, distribution, for the tests of `make push`, from the Go modules pinned
-# beside this script. Writes to .cache/registry only, needs no root, and does nothing if the cache is
-# current.
+# Builds the OCI registry `distribution` for the tests of `make push`, from the Go modules pinned
+# beside this script. Writes only to .cache/registry, needs no root, and does nothing if the cache
+# is current.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=$(cd "$here/../../.." && pwd)/.cache/registry
@@ -15,5 +15,6 @@ mkdir -p "$cache"
 
 echo "building distribution, an OCI registry: takes some minutes, once" >&2
 cd "$here"
-go build -mod=readonly -trimpath -ldflags "-s -w" -o "$cache/registry" github.com/distribution/distribution/v3/cmd/registry
+go build -mod=readonly -trimpath -ldflags "-s -w" -o "$cache/registry" \
+  github.com/distribution/distribution/v3/cmd/registry
 printf '%s\n' "$pins" > "$cache/pins"

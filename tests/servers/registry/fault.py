@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A proxy in front of a registry that fails one write of a manifest or a tag, and passes on everything
-else.
+"""A proxy in front of a registry that fails one write of a manifest or a tag.
 
-    fault.py UPSTREAM refuse|lose NUMBER
+    fault.py UPSTREAM refuse|lose|hang|leave NUMBER
 
-UPSTREAM is host:port. The write with this NUMBER, from 1, is refused, or it is applied and its answer
-is lost: the client gets the same error. Prints the proxy's port, and then the path of each write.
+UPSTREAM is host:port. The write with this NUMBER, from 1, is refused; or it is applied, and the
+client gets the same error, or no answer. With `leave`, every request is refused from this write on.
+Everything else is passed on. Prints the proxy's port, and then the path of each write.
 """
 
 import http.client
@@ -31,7 +31,7 @@ class Handler(BaseHTTPRequestHandler):
     def handle_any(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         fails = self.command == "PUT" and "/manifests/" in self.path and self.count() == number
-        if fails and fault == "refuse":
+        if fails and fault == "refuse" or fault == "leave" and len(writes) >= number > 0:
             return self.answer(403, [], REFUSAL)
         connection = http.client.HTTPConnection(upstream)
         # With the headers of the client, its Host among them, so that redirects lead here.
@@ -43,6 +43,8 @@ class Handler(BaseHTTPRequestHandler):
         connection.endheaders(body)
         answer = connection.getresponse()
         content = answer.read()
+        if fails and fault == "hang":
+            threading.Event().wait()
         if fails:
             return self.answer(403, [], REFUSAL)
         self.answer(answer.status, answer.getheaders(), content)
