@@ -107,11 +107,7 @@ impl Report {
         self.error(Verdict::Failure(exit), check, error);
     }
 
-    fn warning(&mut self, check: &str, error: &dyn Error) {
-        self.error(Verdict::Warning, check, error);
-    }
-
-    /// Only the first line of the cause, which may end with a manifest.
+    /// Prints only the first line of the cause, because a manifest may follow it.
     fn error(&mut self, verdict: Verdict, check: &str, error: &dyn Error) {
         let text = ErrorChain(error).to_string();
         let first = text.lines().next().unwrap_or_default();
@@ -212,10 +208,10 @@ impl Report {
             Err(error) => return self.failure("routing", Exit::Usage, &error),
         };
         if problems.is_empty() {
-            self.line(Verdict::Ok, "routing", &"a leader can write both EndpointSlices");
+            self.line(Verdict::Ok, "routing", &"a leader can write its EndpointSlices");
         }
         for problem in problems {
-            self.warning("routing", &problem);
+            self.error(Verdict::Warning, "routing", &problem);
         }
     }
 
@@ -256,9 +252,7 @@ impl Report {
             RecordEvent::Applied(_)
             | RecordEvent::Conflict
             | RecordEvent::Unknown
-            | RecordEvent::WatchEvent(_) => {
-                return self.line(Verdict::Warning, "record", &"the store did not answer the read");
-            }
+            | RecordEvent::WatchEvent(_) => return self.no_answer(call),
         };
         match (&record.holder, record.duration) {
             (Some(holder), Some(duration)) => {

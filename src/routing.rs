@@ -12,7 +12,7 @@ mod slice_api;
 use crate::config::{ElectionName, RoutingConfig};
 use crate::driver::leadership::Reader;
 use crate::kubernetes::api_server::{ApiServer, ApiServerError};
-use crate::kubernetes::endpoint_slice::{Family, Foreign, SliceRef};
+use crate::kubernetes::endpoint_slice::{Content, Family, Foreign, InvalidSlice, SliceRef};
 use crate::kubernetes::rbac::Rights;
 use crate::process::clock::Clock;
 use crate::telemetry::metrics::Metrics;
@@ -42,8 +42,8 @@ pub struct Routing {
 pub struct Cleared(Vec<watch::Receiver<bool>>);
 
 impl Cleared {
-    /// Waits until nothing is left to clear, at most one call's time after a withdrawal. A process
-    /// that stays clears later what it could not clear by then.
+    /// Waits until nothing is left to clear, but no longer than the time limit of one call after a
+    /// withdrawal. A process that keeps running retries a clearing that failed.
     pub async fn wait(&mut self) {
         for is_clear in &mut self.0 {
             // Without its task, nothing will be cleared.
@@ -61,9 +61,7 @@ pub struct RoutingTask(Option<[SliceTask; 2]>);
 pub(crate) enum SliceProblem {
     #[error("{0} is not this election's: {1}")]
     Foreign(SliceRef, Foreign),
-    #[error("{0} does not exist: create it with the Service, or let the sidecars create it")]
-    Absent(SliceRef),
-    #[error("{0} has just changed: a leader writes it")]
+    #[error("{0} changed during the check, probably by a leader: run the check again")]
     Changed(SliceRef),
     #[error("cannot write {0}")]
     Failed(SliceRef, #[source] SliceError),
@@ -120,12 +118,16 @@ impl Routing {
         (RoutingTask(Some(tasks)), cleared)
     }
 
-    /// Checks whether a leader could write both slices, and changes neither.
+    /// Checks in a dry run whether a leader could write its slices.
     pub(crate) async fn check(&self, election: &ElectionName) -> Vec<SliceProblem> {
         let mut problems = Vec::new();
         for family in Family::ALL {
             let api = self.slice_api(election, family, true);
-            problems.extend(check_slice(&api).await.err());
+            let has_address = self.config.addresses.iter().any(|ip| family.contains(ip));
+            let check = check_slice(&api, has_address);
+            let checked = tokio::time::timeout(self.pace.call_timeout, check).await;
+            let timed_out = |_| Err(SliceProblem::Failed(api.slice.clone(), SliceError::TimedOut));
+            problems.extend(checked.unwrap_or_else(timed_out).err());
         }
         problems
     }
@@ -142,25 +144,32 @@ impl Routing {
     }
 }
 
-/// Reads a slice, and rehearses a write of what it already has.
-async fn check_slice(api: &SliceApi) -> Result<(), SliceProblem> {
+/// Reads a slice, and writes it back unchanged in a dry run, or creates it. A leader without an
+/// address of that family needs no slice.
+async fn check_slice(api: &SliceApi, has_address: bool) -> Result<(), SliceProblem> {
     let slice = || api.slice.clone();
     let failed = |error| SliceProblem::Failed(slice(), error);
-    let found = match api.perform(&Call::Read).await.map_err(failed)? {
-        Reply::Found(found) | Reply::Applied(found) => found,
-        Reply::Absent | Reply::Conflict | Reply::Refused | Reply::Unknown => {
-            return Err(SliceProblem::Absent(slice()));
+    let write = match api.perform(&Call::Read).await.map_err(failed)? {
+        Reply::Found(found) | Reply::Applied(found) => {
+            if let Some(foreign) = found.foreign(&api.slice) {
+                return Err(SliceProblem::Foreign(slice(), foreign));
+            }
+            let content = found.content.clone();
+            Call::Replace(found, content)
         }
+        Reply::Absent if has_address => {
+            Call::Create(Content { token: None, addresses: Vec::new(), ports: Vec::new() })
+        }
+        Reply::Absent | Reply::Conflict | Reply::Refused | Reply::Unknown => return Ok(()),
     };
-    if let Some(foreign) = found.foreign(&api.slice) {
-        return Err(SliceProblem::Foreign(slice(), foreign));
-    }
-    let content = found.content.clone();
-    match api.perform(&Call::Replace(found, content)).await.map_err(failed)? {
-        Reply::Applied(_) | Reply::Found(_) => Ok(()),
-        Reply::Absent | Reply::Conflict | Reply::Refused | Reply::Unknown => {
+    match api.perform(&write).await {
+        // A slice that was only created in a dry run has no version.
+        Ok(Reply::Applied(_) | Reply::Found(_))
+        | Err(SliceError::Invalid(InvalidSlice::NoVersion)) => Ok(()),
+        Ok(Reply::Absent | Reply::Conflict | Reply::Refused | Reply::Unknown) => {
             Err(SliceProblem::Changed(slice()))
         }
+        Err(error) => Err(failed(error)),
     }
 }
 

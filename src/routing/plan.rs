@@ -12,9 +12,10 @@
 //! A former leader never overwrites its successor. Each plan checks the claim after the read, so the
 //! version that it replaces is older than every write of a successor. The API server refuses the write
 //! once the successor has written. The successor always writes, because each term has another
-//! token. A clearing replaces only a version with our own addresses, or the version that an unanswered
-//! write of ours names, which then meets a conflict. Only a slice that a stranger deletes may be
-//! created again by a former leader, until its successor's next look at it.
+//! token. A clearing replaces only a version with our own addresses, or the version that an
+//! unanswered write of ours names, so that this write meets a conflict. There is one exception: if
+//! another program deletes the slice, a former leader may create it again. Its successor repairs
+//! that at its next check.
 
 use super::known::{Known, Over};
 use crate::kubernetes::endpoint_slice::{Content, EndpointPort, Foreign, SliceObject, SliceRef};
@@ -114,7 +115,7 @@ pub(super) struct SlicePlan {
     clearing: Option<Clearing>,
 }
 
-/// How far the clearing after a withdrawal is.
+/// The phase of the clearing after a withdrawal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Clearing {
     /// A stop waits for it until this instant.
@@ -166,7 +167,7 @@ impl SlicePlan {
         self.published
     }
 
-    /// Whether a stop has nothing left to wait for.
+    /// Whether a stop need not wait for the clearing any longer.
     pub(super) fn is_clear(&self) -> bool {
         self.written.is_none() || self.clearing == Some(Clearing::Late)
     }
@@ -230,8 +231,8 @@ impl SlicePlan {
         known.holds(token, &self.addresses) || self.unanswered == Some(known.state())
     }
 
-    /// The content without endpoints that differs from `known`: the API server keeps the version of
-    /// a slice that does not change.
+    /// Content without endpoints. It always differs from `known`, because the API server keeps the
+    /// version of a slice that does not change.
     fn cleared(&self, known: &Known, token: FencingToken) -> Content {
         let cleared = Content { token: Some(token), addresses: Vec::new(), ports: Vec::new() };
         match known {
@@ -242,7 +243,7 @@ impl SlicePlan {
         }
     }
 
-    /// Until when the next call of a clearing may take.
+    /// The deadline of the next call of a clearing.
     fn clear_until(&mut self, now: Instant) -> Instant {
         let until = now + self.pace.call_timeout;
         match self.clearing {
@@ -265,7 +266,7 @@ impl SlicePlan {
         match reply {
             Reply::Conflict => {
                 (self.known, self.unanswered) = (None, None);
-                // Another program may write as fast as this one.
+                // Another program may keep changing the slice, so do not race it.
                 if std::mem::replace(&mut self.has_conflicted, true) {
                     self.pause(now);
                 }
@@ -278,7 +279,9 @@ impl SlicePlan {
             }
             Reply::Unknown => {
                 self.known = None;
-                self.unanswered = sent.or(self.unanswered.take());
+                if sent.is_some() {
+                    self.unanswered = sent;
+                }
                 self.pause(now);
                 None
             }
@@ -320,7 +323,7 @@ impl SlicePlan {
         self.once(Finding::Altered)
     }
 
-    /// Lets the next call wait.
+    /// Delays the next call.
     fn pause(&mut self, now: Instant) {
         let is_awaited = matches!(self.clearing, Some(Clearing::Awaited(_)));
         let pause = if is_awaited { self.pace.call_timeout / 8 } else { self.pace.retry_period };
@@ -358,7 +361,7 @@ impl SlicePlan {
         self.due = is_settled.then(|| now + if is_final { check_period } else { retry_period });
     }
 
-    /// The finding, unless it is the last one that this term has had.
+    /// The finding, unless it repeats the last one of this term.
     fn once(&mut self, finding: Finding) -> Option<Finding> {
         let last = self.reported.replace(finding.clone());
         (last.as_ref() != Some(&finding)).then_some(finding)
