@@ -8,7 +8,7 @@
 #
 # Without a registry, set BUILDER to a local image with Rust, gcc, and ca-certificates.
 #
-# The digest pins what the tag named, so a new image of that name changes no release. To update it:
+# The digest pins the image, so a new image with this tag does not change a release. To update it:
 # crane digest rust:1.95.0-slim-bookworm
 ARG BUILDER=rust:1.95.0-slim-bookworm@sha256:d7482085ff5b415f84dba5647ae71606650bdef00db7aeb69f4b3d170c3e4082
 
@@ -16,8 +16,8 @@ ARG BUILDER=rust:1.95.0-slim-bookworm@sha256:d7482085ff5b415f84dba5647ae71606650
 # under emulation takes an hour.
 FROM --platform=${BUILDPLATFORM} ${BUILDER} AS tools
 ARG TARGETARCH
-# Debian's cross compilers and C libraries, pinned because the program contains parts of them. A
-# builder that brings its own is taken as it is. To update them, in Debian bookworm:
+# Debian's cross compilers and C libraries, pinned because the program contains parts of them. If
+# BUILDER has a compiler for the target, the build uses it. To update them, in Debian bookworm:
 # apt-cache madison gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 ARG GCC=4:12.2.0-3
 ARG LIBC=2.36-8cross1

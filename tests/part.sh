@@ -27,7 +27,7 @@ case $target in
                 usual="2 minutes, 5 without caches" ;;
   test-lab) what="the lab in a real Chromium, five mutants: builds Rust's std for WebAssembly once"
             usual="4 minutes, 6 without caches" ;;
-  test-release) what="packages in a root of their own, the arm64 program, a push to a real registry: builds cosign once"
+  test-release) what="packages, the arm64 program, a push to a real registry: builds cosign once"
                 usual="5 minutes, 15 without caches" ;;
   test-torture) what="random faults for three minutes on each store: builds kube-apiserver and etcd once"
                 usual="3 minutes, 12 without caches" ;;

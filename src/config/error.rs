@@ -39,7 +39,7 @@ pub enum ConfigError {
     /// The file store has no directory.
     #[error("--backend file needs a directory: pass --directory DIR or set BATON_DIRECTORY=DIR")]
     NoDirectory,
-    /// The record and the state of this process would have one lock.
+    /// The record and the state of this process would share one lock.
     #[error(
         "--directory and --state-directory are both {0:?}, so this process would wait for its own \
          lock: choose another --state-directory"

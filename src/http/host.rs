@@ -64,13 +64,13 @@ fn name(host: &HeaderValue) -> Option<&str> {
     (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port)).then_some(name)
 }
 
-/// Names of hosts are case-insensitive: RFC 9110, 4.2.3. A final dot makes a name absolute.
+/// Host names are case-insensitive: RFC 9110, section 4.2.3. A final dot makes a name absolute.
 fn is_localhost(name: &str) -> bool {
     name.strip_suffix('.').unwrap_or(name).eq_ignore_ascii_case("localhost")
 }
 
-/// The address that a host is, with brackets around those of IPv6. Some clients keep the zone of a
-/// link-local address, after `%`.
+/// Parses a host that is an IP address. Brackets enclose an IPv6 address, and some clients keep the
+/// zone of a link-local one, after `%`.
 fn address(name: &str) -> Option<IpAddr> {
     match name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         Some(address) => {

@@ -93,8 +93,8 @@ impl RoutingReporter {
             event = "endpoint_altered",
             election,
             slice = name,
-            "the API server stored other endpoints in {slice} than were written, so clients may not \
-             be routed to this leader: check which admission policy or webhook changes \
+            "the API server stored other endpoints in {slice} than this leader wrote, so clients \
+             may not be routed to it: check which admission policy or webhook changes \
              EndpointSlices"
         );
     }

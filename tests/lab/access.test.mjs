@@ -77,7 +77,7 @@ lab("the keyboard alone shows a cause", "scenario=leader-dies&seed=1&t=20", asyn
   await page.keyboard.press("ArrowUp");
   assert.match(await cause.innerText(), /^store: /);
   await page.keyboard.press("Tab");
-  assert.match(await cause.innerText(), /^Point at the time line/);
+  assert.match(await cause.innerText(), /^Point at the timeline/);
 });
 
 lab(

@@ -1,4 +1,4 @@
-// What the page says when it cannot go on, and when an action or a seed makes no sense.
+// What the page says when it cannot continue, and when it refuses an action or a seed.
 
 import assert from "node:assert/strict";
 import { address, lab, press, text } from "./browser.mjs";

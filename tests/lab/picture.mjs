@@ -35,7 +35,7 @@ await classics.screenshot({
   path: `${folder}/lab-classics.png`,
   clip: { x: x - 16, y: y - 12, width: width + 32, height: summary.y + summary.height - y + 24 },
 });
-// The same, down to the time line.
+// The same, down to the timeline.
 const drift = await open("scenario=drift-beyond&seed=1&t=24", { width: 1000, height: 1400 });
 const [title, legend] = [
   await drift.locator("#violation").boundingBox(),

@@ -1,4 +1,4 @@
-// Each fault can be ended, the scripted ones too, and the time line shows each as long as it lasts.
+// Each fault can be ended, also a scripted one, and the timeline shows it as long as it lasts.
 
 import assert from "node:assert/strict";
 import { inside, lab, press, seek, text } from "./browser.mjs";

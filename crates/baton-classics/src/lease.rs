@@ -2,9 +2,9 @@
 //!
 //! Pure. Start with [`Lease`]. The rules are those of Gray and Cheriton, "Leases: An Efficient
 //! Fault-Tolerant Mechanism for Distributed File Cache Consistency" (1989): grants, extensions, a
-//! holder's shorter term, and clocks that drift. The fencing token is the sequencer of Burrows, "The
-//! Chubby Lock Service for Loosely-Coupled Distributed Systems" (2006), §2.4. The server stands for a
-//! store that agrees on every write; its own election is not simulated.
+//! holder's shorter term, and clocks that drift. The fencing token is the sequencer of Burrows,
+//! "The Chubby Lock Service for Loosely-Coupled Distributed Systems" (2006), §2.4. The server
+//! stands for a strongly consistent store; its own election is not simulated.
 //!
 //! The server ends a lease by its clock and tells every candidate, as etcd does. The holder counts
 //! from before it sent its request, so its term ends before the server's if both clocks run at one

@@ -74,8 +74,8 @@ function drawCosts(card, experiment) {
     element(
       "p",
       "note",
-      prose`Besides, the processes read ${others} times to learn the leader’s name and to check
-        that their watches stand. No election needs these.`,
+      prose`The processes also read ${others} times, to learn the leader’s name and to check their
+        watches. No election needs these reads.`,
     ),
   );
 }

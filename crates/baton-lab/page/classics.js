@@ -34,13 +34,13 @@ const QUIET = {
   loss: "Lost messages led to no second leader here.",
 };
 
-// Of algorithms whose leader steps down when it hears no majority.
+// For algorithms whose leader steps down when it hears no majority.
 const STEPPED_DOWN =
   "The former leader heard no majority and stepped down before the next one was elected.";
 const noticedLate = (number) =>
-  prose`The former leader led on until it noticed that it heard no majority, or until it ran again.
-    The ${number} tells the two leaders apart.`;
-// Of Baton, whose bound for clocks no run of this page breaks.
+  prose`The former leader kept leading until it noticed that it heard no majority, or until it ran
+    again. The ${number} tells the two leaders apart.`;
+// For Baton. No run on this page exceeds its drift bound.
 const BEYOND_BOUND = "The clocks were off by more than the configured bound.";
 
 // `alone` says why a second leader was excluded, and `both` why there were two.
@@ -51,8 +51,8 @@ const ALGORITHMS = [
     rule: prose`Each process waits for a random time to hear a leader. Then it raises its term and
       asks for votes, and a majority elects it.`,
     alone: "The former leader heard of the larger term in time and stepped down.",
-    both: prose`The former leader led on until it heard of the larger term. Raft promises one
-      leader per term, so followers, logs, and resources must compare terms.`,
+    both: prose`The former leader kept leading until it heard of the larger term. Raft promises
+      one leader per term, so followers, logs, and resources must compare terms.`,
   },
   {
     name: "raft-etcd",
@@ -76,8 +76,8 @@ const ALGORITHMS = [
     rule: prose`The process with the largest number that answers becomes the coordinator. The
       paper assumes that the network loses nothing and that no process pauses.`,
     alone: "The coordinator answered in time, or it heard of its successor at once.",
-    both: prose`The others took silence for death and elected a second coordinator. Neither needs
-      a majority, and two coordinators never ask each other.`,
+    both: prose`The others mistook silence for death and elected a second coordinator. A coordinator
+      needs no majority, and two coordinators never contact each other.`,
   },
   {
     name: "lease-equal",
@@ -95,7 +95,7 @@ const ALGORITHMS = [
     title: "Lease, drifting clocks",
     server: "lock server",
     rule: prose`A server grants a lease of 15 s, and the holder leads for only 10 s by its own
-      clock. This bears clocks that are off by a fifth.`,
+      clock. This tolerates clocks that are off by a fifth.`,
     alone: prose`The lease ended by itself, by the holder’s own clock, before the server granted the
         next one.`,
     both: "The holder’s clock was off by more than the lease allows for.",
@@ -107,17 +107,17 @@ const ALGORITHMS = [
     rule: prose`Kafka’s brokers race to create one ephemeral znode. The winner leads until it
       hears that its session has expired.`,
     alone: "The former controller heard of its expired session before it could act again.",
-    both: prose`A controller does not count the time of its session, so it led on until it heard
-      of its successor. Brokers compare the controller’s epoch instead.`,
+    both: prose`A controller does not count the time of its session, so it kept leading until it
+      heard of its successor. Brokers compare the controller’s epoch instead.`,
   },
   {
     name: "ring",
     title: "Ring",
-    rule: prose`A number travels round the ring, and a larger one replaces it. The process whose
-      own number comes back leads. The papers assume that the ring loses nothing.`,
+    rule: prose`A number travels around the ring, and a larger one replaces it. The process whose
+      own number comes back leads. The papers assume that the ring loses no message.`,
     alone: "The token of the leader kept traveling, so no other process began an election.",
     both: prose`The others closed the ring around the silent leader and elected a second one.
-      Nothing on a ring counts a majority.`,
+      No process on a ring counts a majority.`,
   },
   {
     name: "sentinel",
@@ -125,8 +125,8 @@ const ALGORITHMS = [
     rule: prose`Sentinels watch a Redis master. If enough of them find it down, a majority elects
       one of them, and it promotes a replica.`,
     alone: "The former master learned of its demotion before the replica was promoted.",
-    both: prose`A master does not ask whether it still is one. Both took writes until a sentinel
-      reached the old master and demoted it.`,
+    both: prose`A master never checks whether it is still the master. Both accepted writes until a
+      sentinel reached the old master and demoted it.`,
   },
   {
     name: "stonith",

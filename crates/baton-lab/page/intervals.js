@@ -1,4 +1,4 @@
-// What a time line shows, computed from records: intervals of each process, and their overlaps.
+// What a timeline shows, computed from records: intervals of each process, and their overlaps.
 
 // Returns, for each candidate, its intervals by kind: `[from, until, detail, record]`.
 function intervalsOf(experiment) {
@@ -62,7 +62,7 @@ function intervalsOf(experiment) {
         if (detail === "store" || detail === "server") store.push([at, until, "fault", index]);
         if (detail === "external") store.push([at, at, "external", index]);
         break;
-      // Only a classical algorithm does not tell at the start of a fault when it ends.
+      // In a classical algorithm, the record of a fault's start does not contain its end.
       case "fault-end":
         if (experiment.info.store === "network" && lane)
           close(detail === "pause" ? lane.pause : lane.cut, at);

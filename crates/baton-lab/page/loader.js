@@ -7,7 +7,7 @@ const unpack = (id) => {
   return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip")));
 };
 
-// Says why the page cannot go on.
+// Shows why the page cannot continue.
 const fail = (why) =>
   Object.assign(document.getElementById("failure"), { hidden: false, textContent: why });
 

@@ -30,7 +30,7 @@ class Page {
     this.show();
   }
 
-  // A file of another form throws before the page has changed.
+  // An invalid file throws before the page has changed.
   openTrace(file) {
     const trace = new Trace(file);
     intervalsOf(trace);
@@ -74,7 +74,7 @@ class Page {
     $("verdict").replaceChildren();
     $("seed").value = experiment.seed;
     $("copied").textContent = "";
-    // A recorded trace has no other seeds, and a link does not hold it.
+    // A recorded trace has one seed, and does not fit into a link.
     $("seed").readOnly = $("copy").hidden = !experiment.view;
     $("resources").hidden = true;
     // The fault of a classical algorithm is chosen before the prediction.

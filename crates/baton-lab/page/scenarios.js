@@ -58,7 +58,7 @@ const SCENARIOS = [
         woken.length === 1 ? 1 : woken.length === 4 ? 0 : 2,
         prose`ZooKeeper woke ${names(woken)}, and ${letter(leaderOf(e))} leads
           ${seconds(gapOf(e, 10 * SECOND))} after the death. Most of that time is the session
-          timeout of 6 s, because a dead process cannot say that it is dead.`,
+          timeout of 6 s, because a dead process cannot report its death.`,
       ];
     },
   },
@@ -112,7 +112,7 @@ const SCENARIOS = [
     question: "When will another process lead?",
     choices: [
       "at once",
-      "about 6 s later, when its lease has lapsed",
+      "about 6 s later, when its lease has expired",
       "never: the record names the dead one",
     ],
     settled: (e) => e.now >= 22 * SECOND,
@@ -132,7 +132,7 @@ const SCENARIOS = [
     lead: prose`At 10 s the leader gets SIGTERM. It stops promising at once, but an application
       may still act on its last promise.`,
     question: "When may the record be released?",
-    choices: ["at once", "when the last promise has expired", "when the lease has lapsed"],
+    choices: ["at once", "when the last promise has expired", "when the lease has expired"],
     settled: (e) => e.now >= 16 * SECOND,
     answer: (e) => {
       const gap = gapOf(e, 10 * SECOND);
@@ -198,8 +198,8 @@ const SCENARIOS = [
         .some((r) => r[1] === "promise" && r[2] === first && r[0] < 25.2 * SECOND);
       return [
         late ? 0 : 1,
-        prose`Its claim is a deadline on a clock that ran on. No flag had to be cleared, so
-          ${letter(first)} found its claim ended before it had read anything.`,
+        prose`Its claim is a deadline on a clock that kept running. No flag had to be cleared, so
+          ${letter(first)} found that its claim had ended before it read anything.`,
       ];
     },
   },
@@ -233,8 +233,8 @@ const SCENARIOS = [
     answer: (e) => [
       e.view.violation ? 0 : 1,
       e.view.violation
-        ? prose`The red band is the time with two leaders. Every lease rests on a bound for
-          clocks. Beyond it only a fencing token helps, because the resource compares tokens and
+        ? prose`The red band is the time with two leaders. Every lease assumes a bound on clock
+          drift. Beyond it, only a fencing token helps, because the resource compares tokens and
           not clocks.`
         : "Not this time.",
     ],
@@ -254,8 +254,8 @@ const SCENARIOS = [
       return [
         second && end < 12 * SECOND ? 1 : 0,
         second
-          ? prose`${letter(first[1])} saw at ${seconds(end)} that its record is gone, and ended
-            its term: it can no longer prove that it leads alone. The others waited for a whole
+          ? prose`${letter(first[1])} saw at ${seconds(end)} that its record was gone, and ended
+            its term: it could no longer prove that it led alone. The others waited for a whole
             lease, and ${letter(second[1])} led from ${seconds(second[0])}. With a backup that
             still holds the record of its term, a leader may lead on.`
           : "It led on, because the backup still held the record of its term.",
@@ -304,7 +304,7 @@ const SCENARIOS = [
         stale ? 2 : 1,
         stale
           ? prose`${letter(stale.candidate)} asked before its work and wrote after its pause, at
-            ${seconds(stale.at)}. No election can take back a write that is under way. The
+            ${seconds(stale.at)}. No election can stop a write that is in flight. The
             resource that remembers the largest token refused it. The other one lost what the new
             leader had written.`
           : "There was no late write.",

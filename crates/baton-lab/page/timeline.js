@@ -1,4 +1,4 @@
-// The time line: true time from left to right, one lane for each process.
+// The timeline: true time from left to right, one lane for each process.
 
 const LANE = 38,
   GUTTER = 44,
@@ -236,7 +236,7 @@ class TimeLine {
       const cause = causeAt(experiment, candidate, Math.min(time, experiment.horizon));
       this.say(`${lane}: ${cause || "nothing yet"}`);
     } else if (!experiment || !this.hover) {
-      this.say("Point at the time line, or focus it and use the arrow keys, to see the cause.");
+      this.say("Point at the timeline, or focus it and use the arrow keys, to see the cause.");
     } else this.explainPointer(experiment);
   }
 

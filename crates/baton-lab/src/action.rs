@@ -77,9 +77,9 @@ impl fmt::Display for Rejection {
             Self::Malformed => "not an action: expected a text such as kill:2@12500000",
             Self::NoCandidate => "there is no such process",
             Self::NothingToUndo => "there is no such fault to end",
-            Self::Running => "the process runs",
+            Self::Running => "the process is running",
             Self::Down => "the process is down",
-            Self::AlreadyActive => "that fault is active already",
+            Self::AlreadyActive => "that fault is already active",
             Self::NoSession => "this store has no sessions",
         })
     }
@@ -116,8 +116,8 @@ impl Action {
         let kind = kind.filter(|_| words.next().is_none()).ok_or(Rejection::Malformed)?;
         Ok(Self { at: Moment::START + Duration::from_micros(micros), kind })
     }
-    /// Acts on `run`, which goes to the moment of the action. Returns how many of its records are as
-    /// they were.
+    /// Moves `run` to the moment of the action, and applies the action. Returns how many records
+    /// remain unchanged.
     pub fn apply(self, run: &mut LiveRun) -> Result<usize, Rejection> {
         run.seek(self.at);
         let faults = faults_after(run, self)?;
@@ -142,7 +142,7 @@ impl ActionKind {
     }
 }
 
-/// The faults of `run`, which is at the moment of `action`, after that action.
+/// The faults of `run` after `action`. The run must be at the moment of the action.
 fn faults_after(run: &LiveRun, action: Action) -> Result<Vec<Fault>, Rejection> {
     let Action { at, kind } = action;
     let faults = FaultList::of(run);
@@ -186,7 +186,7 @@ fn faults_after(run: &LiveRun, action: Action) -> Result<Vec<Fault>, Rejection> 
     edited.ok_or(Rejection::NothingToUndo)
 }
 
-/// Rejects an action that makes no sense in the present state of `run`.
+/// Rejects an action that is not possible in the present state of `run`.
 fn check(run: &LiveRun, faults: &FaultList, kind: ActionKind) -> Result<(), Rejection> {
     let nodes = run.view().nodes;
     if kind.candidate().is_some_and(|candidate| candidate >= nodes.len()) {

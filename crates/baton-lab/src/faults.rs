@@ -1,7 +1,7 @@
 //! The faults of a run, edited at its present moment.
 //!
-//! Pure. Start with [`FaultList::of`]. A fault may target the leader, and only the run tells which
-//! candidate that was. So the candidates come from the records of the run.
+//! Pure. Start with [`FaultList::of`]. A fault may target the leader, and only the records of the
+//! run name the candidate that led.
 
 use baton_sim::clock::Moment;
 use baton_sim::live::LiveRun;
@@ -42,19 +42,19 @@ impl FaultList {
         Self { now, faults: run.scenario().faults.clone(), affected }
     }
 
-    /// Whether a fault is active that has this kind and has affected this candidate.
+    /// Whether `is_meant` accepts the kind of an active fault and the candidate that it affected.
     pub(crate) fn has_active(&self, is_meant: impl Fn(FaultKind, Option<usize>) -> bool) -> bool {
         self.active(is_meant).next().is_some()
     }
 
-    /// The faults and one more, which begins now.
+    /// Adds a fault that begins now.
     pub(crate) fn with(mut self, duration: Duration, kind: FaultKind) -> Vec<Fault> {
         let later = self.faults.partition_point(|fault| fault.at <= self.now);
         self.faults.insert(later, Fault { at: self.now, duration, kind });
         self.faults
     }
 
-    /// The faults, of which each active one that is meant ends now. `None` if there is none.
+    /// Ends every active fault that is meant, now. `None` if there is none.
     pub(crate) fn ending_all(
         self,
         is_meant: impl Fn(FaultKind, Option<usize>) -> bool,
@@ -63,7 +63,7 @@ impl FaultList {
         self.ending(&ending)
     }
 
-    /// The same, but only the last one that is meant ends.
+    /// Ends only the last active fault that is meant, now. `None` if there is none.
     pub(crate) fn ending_last(
         self,
         is_meant: impl Fn(FaultKind, Option<usize>) -> bool,
@@ -83,7 +83,7 @@ impl FaultList {
         })
     }
 
-    /// A fault that begins and ends now is left out.
+    /// Ends these faults now. Removes a fault that also began now.
     fn ending(mut self, ending: &[usize]) -> Option<Vec<Fault>> {
         if ending.is_empty() {
             return None;

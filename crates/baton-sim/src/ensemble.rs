@@ -79,8 +79,7 @@ struct Client {
     /// The current connection, whose number determines the server.
     connection: u64,
     session: Option<SessionId>,
-    /// The number of transactions that it has seen; the maximum after a restore, when it has seen
-    /// more than any server has.
+    /// The number of transactions that it has seen; the maximum after a restore.
     seen: usize,
     /// The session that this call was granted, and its timeout.
     granted: Option<(u64, SessionId, Duration)>,

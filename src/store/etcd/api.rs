@@ -1,4 +1,4 @@
-//! The operations that the store needs of etcd, each of which is one request.
+//! The requests that the store sends to etcd.
 //!
 //! Touches nothing. Start with [`EtcdApi`]. `gateway.rs` implements it over HTTP, and `script.rs`
 //! for unit tests.
@@ -18,11 +18,11 @@ pub(crate) trait EtcdApi {
         purpose: Purpose,
     ) -> impl Future<Output = Result<Answer<Option<KeyValue>>, EtcdError>>;
 
-    /// Puts keys if another is as compared.
+    /// Puts keys if the comparison of another key succeeds.
     fn txn(&self, txn: &Txn<'_>) -> impl Future<Output = Result<Answer<TxnOutcome>, EtcdError>>;
 
     /// Watches `key` from the first revision after `after`, over a connection of its own.
-    /// `attempt` chooses the member: one more after each failure.
+    /// `attempt` selects the member, and grows by one after each failure.
     fn watch(
         &self,
         key: &str,
@@ -30,7 +30,7 @@ pub(crate) trait EtcdApi {
         attempt: usize,
     ) -> impl Future<Output = Result<Self::Lines, EtcdError>>;
 
-    /// Whether a watch's message from this cluster counts.
+    /// Whether this is the cluster of the election, so that its watch messages count.
     fn hears(&self, cluster_id: u64) -> bool;
 
     /// Discards the token, because a watch was refused with it.
@@ -51,8 +51,8 @@ pub(crate) trait WatchLines {
 pub(crate) enum Purpose {
     /// The machine learns the record. Only such a read may follow the endpoints to another cluster.
     Machine,
-    /// A write compares what the key holds.
+    /// A write needs the key's present content for its comparison.
     Write,
-    /// The check of the history asks what the key held at this revision.
+    /// The check of the history reads the key's content at this revision.
     History(u64),
 }

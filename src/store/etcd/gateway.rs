@@ -1,8 +1,8 @@
 //! etcd's API through the JSON gateway of its members, over HTTP/1.1.
 //!
-//! Touches sockets and files. Start with [`Gateway`]. A call sends its request once. If it has no
-//! answer, the next call asks the next member, over a new connection. A refused token is replaced,
-//! and the request sent once more: it was not applied.
+//! Touches sockets and files. Start with [`Gateway`]. A call sends its request once. If it gets no
+//! answer, the next call uses the next member, over a new connection. If etcd refuses the token,
+//! the call gets another one and sends its request again, because the first was not applied.
 //!
 //! A write is sent only over a connection whose member has answered a read, so that none reaches
 //! another cluster.
@@ -86,7 +86,7 @@ impl Gateway {
         })
     }
 
-    /// Asks each endpoint for its cluster by a read of `key`. An error if two answers differ. An
+    /// Learns the cluster of each endpoint by reading `key`. Fails if two endpoints differ. An
     /// endpoint without an answer within its share of `max_wait` is not compared: members may be
     /// down, and the machine's reads report that.
     pub(super) async fn compare_clusters(

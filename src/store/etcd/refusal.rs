@@ -98,9 +98,8 @@ pub(crate) enum EtcdError {
     TokenRefused(String),
     #[error(
         "{endpoint} belongs to another cluster ({found:x}) than the first endpoint that answered \
-         ({pinned:x}): name the members of one cluster; after a restore, stop every old member: this \
-         candidate follows once most endpoints belong to the new cluster, or at once if it is \
-         restarted"
+         ({pinned:x}): name the members of one cluster; after a restore, stop every old member, \
+         and restart this candidate or wait until most endpoints belong to the new cluster"
     )]
     OtherCluster { endpoint: String, pinned: u64, found: u64 },
     #[error("the answer of {endpoint} is not etcd's")]

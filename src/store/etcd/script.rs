@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The cluster that answers, and the only one whose watches count.
 pub(super) const CLUSTER: u64 = 1;
 
-/// The answers of etcd, and what it was asked.
+/// The answers of etcd, and the requests that it got.
 #[derive(Default)]
 pub(super) struct Script {
     reads: RefCell<VecDeque<Answer<Option<KeyValue>>>>,
@@ -28,13 +28,13 @@ pub(super) struct Script {
 pub(super) struct ScriptedLines(VecDeque<String>);
 
 impl Script {
-    /// One read finds this. No more are answered.
+    /// Answers one read with `content`, and no other.
     pub(super) fn with_read(content: Option<KeyValue>) -> Self {
         let answer = Answer { cluster_id: CLUSTER, revision: 5, content };
         Self { reads: RefCell::new([answer].into()), ..Self::default() }
     }
 
-    /// One watch after another, each with these lines. No more are opened.
+    /// Opens these watches in order, each with its lines, and no other.
     pub(super) fn with_watches<const N: usize>(watches: [Vec<String>; N]) -> Self {
         let watches = watches.map(|lines| ScriptedLines(lines.into()));
         Self { watches: RefCell::new(watches.into()), ..Self::default() }
@@ -103,7 +103,7 @@ pub(super) fn timing() -> Timing {
     Timing::new(durations, Drift::default()).expect("a suggestion is valid")
 }
 
-/// A message of a watch that brings nothing, as of this revision.
+/// A watch message without events, at this revision.
 pub(super) fn idle(revision: u64) -> String {
     message(CLUSTER, revision, "")
 }

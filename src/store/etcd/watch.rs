@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(script.opened(), [(5, 0), (5, 0)]);
     }
 
-    /// The watch of a leader is compacted, and no read follows, because a renewal is applied.
+    /// The start of a leader's watch is compacted. A renewal is applied, so no read follows.
     #[tokio::test]
     async fn applied_write_opens_a_watch_after_a_compaction() {
         let script = Script::with_watches([vec![compacted(9)], vec![]]);
@@ -293,10 +293,10 @@ mod tests {
         let watch = watch();
         watch.note_read(5, 3, None);
         run_in_silence(&watch, &script, &[(5, 0), (5, 1)]).await;
-        assert_eq!(watch.position(), Some(5), "a revision of the other cluster is none of this");
+        assert_eq!(watch.position(), Some(5), "a revision of the other cluster does not count");
     }
 
-    /// A restored store has not reached the watch's start yet, so the watch would hear nothing.
+    /// A restored store has not reached the watch's start yet, so the watch would get no events.
     #[tokio::test]
     async fn watch_that_starts_in_the_future_requires_a_read() {
         let script = Script::with_watches([vec![idle(7)]]);

@@ -1,10 +1,10 @@
-//! A client of the Service that leads to the leader only, while leaders go away.
+//! A client of the Service that routes only to the leader, while faults affect leaders.
 
 use super::recover;
 use crate::rig::{Case, Leader, Moment, NOISE, Node, Outage, SHOP, Visitor};
 use serde_json::json;
 
-/// The port of the Service. Its target is the sidecar's probe listener, which tells whether its
+/// The port of the Service. Its target is the sidecar's metrics port, which says whether the
 /// candidate leads.
 const PORT: u16 = 80;
 
@@ -27,7 +27,8 @@ fn service_leads_to_the_next_leader_after_each_fault() {
     outage(&case, &visitor, &new, "freeze", Node::freeze);
 }
 
-/// Injects a fault into the leader's node, and ends it once its successor leads. Returns that.
+/// Injects a fault into the leader's node, and ends it once a successor leads. Returns the
+/// successor.
 fn outage(
     case: &Case,
     visitor: &Visitor<'_>,
@@ -48,8 +49,8 @@ fn outage(
     new
 }
 
-/// Waits until the Service leads to `new`: its sidecar has to write the slice, and kube-proxy to read
-/// it. Panics if that takes longer than the allowance for a busy machine.
+/// Waits until the Service routes to `new`: its sidecar writes the slice, and kube-proxy applies
+/// it. Panics if that takes longer than [`NOISE`].
 fn must_follow(case: &Case, visitor: &Visitor<'_>, new: &Leader, began: Moment, fault: &str) {
     let led = new.answered_at;
     let reached = visitor.wait_for_leader(led);

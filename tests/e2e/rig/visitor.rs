@@ -1,4 +1,5 @@
-//! A client of the Service that leads to the leader, on the control plane, which no fault hits.
+//! A client of the Service that routes to the leader. It runs on the control-plane node, which no
+//! fault affects.
 //!
 //! It sends a request on a new connection every 20 ms. Start with [`Case::visit`].
 
@@ -27,7 +28,7 @@ pub(crate) struct Visitor<'a> {
 struct Misses {
     unanswered: Duration,
     misled: Duration,
-    /// The part of both that conntrack explains.
+    /// The part of this time that conntrack explains.
     remembered: Duration,
 }
 
@@ -73,7 +74,8 @@ impl Visitor<'_> {
         self.misses(since, what);
     }
 
-    /// Panics unless only leaders answer for a lease duration, but for what conntrack explains.
+    /// Panics unless only leaders answer for a lease duration. Ignores misses that conntrack
+    /// explains.
     #[track_caller]
     pub(crate) fn must_reach_leaders(&self, why: &str) {
         let since = self.case.now();
@@ -104,8 +106,8 @@ impl Visitor<'_> {
         misses
     }
 
-    /// Whether an earlier connection from the same port was never answered. Then conntrack still
-    /// translates the Service's address, for this port, to the endpoint of that time.
+    /// Whether an earlier attempt from the same port got no answer. Then conntrack still translates
+    /// the Service's address, for this port, to the endpoint of that attempt.
     fn is_remembered(&self, visit: &Visit) -> bool {
         let visits = lock(&self.visits);
         visits.iter().any(|earlier| {

@@ -218,7 +218,7 @@ fn two_clusters() -> ([Etcd; 2], String) {
     (clusters, both)
 }
 
-/// A name that leads to another cluster would hold a second election.
+/// Two clusters would hold two elections, with a leader each.
 #[test]
 fn endpoints_of_two_clusters_are_refused_at_the_start() {
     let ([first, second], both) = two_clusters();
@@ -260,7 +260,7 @@ fn silent_endpoint_delays_the_start_by_seconds_only() {
     rig.wait_for_answers();
 }
 
-/// A cluster that is down when a candidate starts is compared when it answers.
+/// An endpoint that is down when a candidate starts is compared when it answers.
 #[test]
 fn cluster_that_answers_later_is_refused() {
     let ([mut first, mut second], both) = two_clusters();

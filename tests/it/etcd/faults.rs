@@ -191,7 +191,7 @@ fn meet(
     fault(&mut etcd);
     etcd.await_serving();
     let end = rig.now() + rig.timing.takeover() + EtcdKeys::NOISE;
-    eventually(PATIENCE, "a successor has had its time", || rig.now() >= end);
+    eventually(PATIENCE, "a successor had time to take over", || rig.now() >= end);
     let overlap = new.led().map(|led| old.stopped().unwrap_or(end).since(led));
     let term = if old.stopped().is_none() { "lasted" } else { "ended" };
     println!("{program:?}: the term {term}, and another began: {}", overlap.is_some());
@@ -205,7 +205,7 @@ fn meet(
     overlap.unwrap_or_default()
 }
 
-/// Longer than the lease and the calls that may wait in a member.
+/// Waits longer than the lease and than calls may wait in a member.
 fn outlast(timing: Timing) {
     thread::sleep(timing.lease_duration + timing.renew_deadline);
 }

@@ -64,8 +64,9 @@ pub(crate) fn client_go_candidate() -> PathBuf {
     existing(cache("kubernetes").join("client-go-candidate"), &format!("{KUBERNETES} once"))
 }
 
-/// A candidate that uses Curator, a class of tests/servers/peers/curator. Returns Java and its first
-/// arguments, which make it start fast, stay small, and answer without delayed acknowledgements.
+/// A candidate that uses Curator, by its class in tests/servers/peers/curator. Returns Java and its
+/// first arguments, which make it start fast, stay small, and answer without delayed
+/// acknowledgements.
 pub(crate) fn curator_candidate(class: &str) -> (PathBuf, Vec<String>) {
     let folder = cache("peers").join("curator");
     existing(folder.join(class).with_extension("class"), PEERS);

@@ -1,5 +1,5 @@
-//! Requests to a Service, as its clients send them: who answers, the leader, another candidate, or
-//! nothing at all.
+//! Requests to a Service, as its clients send them: the leader answers, another candidate does, or
+//! none.
 
 use super::record::Visit;
 use super::{now, print};
@@ -11,9 +11,9 @@ use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
 
-/// How long to wait for a connection, and for an answer.
+/// The time limit for each of connecting, sending, and receiving.
 const TIMEOUT: Duration = Duration::from_millis(500);
-/// The metric that is 1 at a leader.
+/// The metric that is 1 on a leader.
 const LEADS: &str = "baton_is_leader";
 
 /// Sends requests until the process ends, each on a new connection.
@@ -27,7 +27,7 @@ pub(crate) fn send(service: SocketAddrV4, every: Duration) -> io::Result<()> {
     }
 }
 
-/// A socket with a port of its own, which a connection that fails has too.
+/// A bound socket and its port, which is known even if the connection fails.
 fn bound() -> io::Result<(OwnedFd, u16)> {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
     for direction in [Timeout::Send, Timeout::Recv] {

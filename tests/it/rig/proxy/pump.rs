@@ -1,4 +1,4 @@
-//! One direction of one connection of a proxy: it reads bytes, and treats them as ordered.
+//! One direction of a proxied connection: reads bytes, and handles them as the [`Flow`] says.
 //!
 //! Start with [`Pump::run`].
 
@@ -107,9 +107,9 @@ impl Pump {
         }
     }
 
-    /// Delivers a late request as if its sender were still there. A server abandons a request whose
-    /// connection ends, so the end of the stream, and the TLS record that announces it, wait for an
-    /// answer.
+    /// Delivers a late request as if its sender were still connected. A server abandons a request
+    /// whose connection ends, so the end of the stream, and the TLS record that announces it, wait
+    /// for an answer.
     fn deliver(&mut self, late: bool) -> io::Result<()> {
         let answers = self.answers.load(Ordering::Relaxed);
         let mut has_request = false;

@@ -2,7 +2,8 @@
 // for the comparison of faults and figures. The work stops when the session ends, as in
 // https://pkg.go.dev/go.etcd.io/etcd/client/v3/concurrency#Session.Done.
 //
-// It writes JSON lines with the time on CLOCK_BOOTTIME. After SIGTERM it stops the work and resigns.
+// It writes JSON lines with the time on CLOCK_BOOTTIME. After SIGTERM it stops the work, and then
+// resigns.
 package main
 
 import (
@@ -77,7 +78,8 @@ func main() {
 	session.Close()
 }
 
-// answer serves a GET as a sidecar would: 200 while the work runs, else 503; the leader, if it has a query.
+// answer serves a GET as a sidecar would: 200 while the work runs, else 503. A GET with a query
+// returns the leader.
 func answer(election *concurrency.Election, working *atomic.Bool) {
 	if *listen == "" {
 		return

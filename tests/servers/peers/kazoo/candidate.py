@@ -4,9 +4,9 @@ Its arguments are the servers, the path, its identifier, and the session timeout
 names its znode as Curator's LeaderLatch does: candidates with other names would not see each other.
 
 It writes one JSON object per line to standard output, each with the time on CLOCK_BOOTTIME:
-started_leading, and work_cancelled when the connection is suspended or lost, which kazoo leaves to its
-users: https://kazoo.readthedocs.io/en/latest/basic_usage.html#kazoo-states. It then campaigns again.
-After SIGTERM it stops the work, withdraws from the election, and exits.
+started_leading, and work_cancelled when the connection is suspended or lost. kazoo leaves that to
+its users: https://kazoo.readthedocs.io/en/latest/basic_usage.html#kazoo-states. Then it campaigns
+again. After SIGTERM it stops the work, withdraws from the election, and exits.
 """
 
 import json
@@ -58,7 +58,8 @@ def main():
         while not ending.is_set():
             try:
                 election.run(lead)
-            except (KazooException, KazooTimeoutError) as error:  # the release met a lost connection
+            # The connection was lost during the release.
+            except (KazooException, KazooTimeoutError) as error:
                 logging.warning("campaigning again after %r", error)
 
     def on_state(state):
