@@ -94,10 +94,10 @@ impl Figures {
         }
     }
 
-    /// Whether more faults acted than not: a run proves little otherwise.
+    /// Whether most faults acted, also on each peer: a run proves little otherwise.
     pub(super) fn prove_anything(&self) -> bool {
         let [acted, void] = self.counts();
-        acted >= void
+        acted >= void && self.programs.iter().all(|(_, tally)| tally.acted >= tally.void)
     }
 
     /// How many faults acted, and how many were void.
@@ -144,7 +144,7 @@ impl fmt::Display for Figures {
 
 mod tests {
     use super::super::fault::Fault;
-    use super::{Figures, longest_gap};
+    use super::{Figures, Tally, longest_gap};
     use crate::rig::Moment;
     use std::time::Duration;
 
@@ -158,12 +158,15 @@ mod tests {
 
     #[test]
     fn mostly_void_faults_prove_nothing() {
+        let mut idle = Tally::default();
+        idle.void = 1;
         let mut figures = Figures::default();
         figures.add_fault(Fault::Kill, Ok(()));
         figures.add_fault(Fault::Kill, Err("it had ended".to_owned()));
         assert!(figures.prove_anything());
         figures.add_fault(Fault::Cut, Err("it had ended".to_owned()));
         assert!(!figures.prove_anything());
+        assert!(!Figures { programs: vec![("peer", idle)], ..Figures::default() }.prove_anything());
         assert!(figures.to_string().contains("void    1 times: cut: it had ended"), "{figures}");
     }
 }
