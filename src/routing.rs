@@ -6,6 +6,7 @@
 //! connection to a former leader.
 
 mod known;
+mod phase;
 mod plan;
 mod slice_api;
 

@@ -18,9 +18,11 @@
 //! that at its next check.
 
 use super::known::{Known, Over};
+use super::phase::{Leading, Phase};
 use crate::kubernetes::endpoint_slice::{Content, EndpointPort, Foreign, SliceObject, SliceRef};
 use baton_election::claim::{Claim, FencingToken};
 use baton_election::instant::Instant;
+use std::mem::{replace, take};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -93,8 +95,7 @@ pub(super) struct SlicePlan {
     ports: Vec<EndpointPort>,
     pace: Pace,
     known: Option<Known>,
-    /// The term that the last plan was for.
-    term: Option<FencingToken>,
+    phase: Phase,
     /// The term whose addresses a write of ours may have put into the slice.
     written: Option<FencingToken>,
     /// The state that the write in flight replaces.
@@ -102,26 +103,10 @@ pub(super) struct SlicePlan {
     /// The state that the last write with an unknown outcome replaces. The write may be applied as
     /// long as the slice is in this state.
     unanswered: Option<Over>,
-    /// The term that was reported as published.
-    published: Option<FencingToken>,
-    /// The last finding of this term.
-    reported: Option<Finding>,
-    /// When the next call of a leader is due.
-    due: Option<Instant>,
-    /// Whether nothing is left to write, so that the next call of a leader is a read.
-    is_settled: bool,
     /// Whether the last write met a conflict.
     has_conflicted: bool,
-    clearing: Option<Clearing>,
-}
-
-/// The phase of the clearing after a withdrawal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Clearing {
-    /// A stop waits for it until this instant.
-    Awaited(Instant),
-    /// It goes on for as long as the process runs.
-    Late,
+    /// When the next call is due.
+    due: Option<Instant>,
 }
 
 impl SlicePlan {
@@ -140,16 +125,12 @@ impl SlicePlan {
             ports: ports.to_vec(),
             pace,
             known: None,
-            term: None,
+            phase: Phase::Idle,
             written: None,
-            published: None,
             sent: None,
             unanswered: None,
-            reported: None,
-            due: None,
-            is_settled: false,
             has_conflicted: false,
-            clearing: None,
+            due: None,
         }
     }
 
@@ -164,32 +145,35 @@ impl SlicePlan {
 
     /// The term in which the slice holds our addresses, as far as known.
     pub(super) const fn published(&self) -> Option<FencingToken> {
-        self.published
+        match &self.phase {
+            Phase::Leading(Leading { term, is_published: true, .. }) => Some(*term),
+            Phase::Leading(_) | Phase::Idle | Phase::Clearing(_) | Phase::ClearingLate => None,
+        }
     }
 
     /// Whether a stop need not wait for the clearing any longer.
-    pub(super) fn is_clear(&self) -> bool {
-        self.written.is_none() || self.clearing == Some(Clearing::Late)
+    pub(super) const fn is_clear(&self) -> bool {
+        self.written.is_none() || matches!(self.phase, Phase::ClearingLate)
     }
 
     /// Whether the last step is part of a clearing.
     pub(super) const fn is_clearing(&self) -> bool {
-        self.clearing.is_some()
+        matches!(self.phase, Phase::Clearing(_) | Phase::ClearingLate)
     }
 
     /// Writes the addresses of a leader, and looks at them from time to time.
     fn lead(&mut self, claim: Claim, now: Instant) -> Step {
         let token = claim.token();
-        if self.term != Some(token) {
-            (self.term, self.known, self.due) = (Some(token), None, None);
-            (self.published, self.reported, self.is_settled) = (None, None, false);
-            self.has_conflicted = false;
+        if !matches!(&self.phase, Phase::Leading(leading) if leading.term == token) {
+            self.phase = Phase::Leading(Leading::new(token));
+            (self.known, self.due, self.has_conflicted) = (None, None, false);
         }
-        self.clearing = None;
         if self.due.is_some_and(|due| now < due) {
             return Step::Wait(self.due);
         }
-        if std::mem::take(&mut self.is_settled) {
+        if let Phase::Leading(leading) = &mut self.phase
+            && take(&mut leading.is_settled)
+        {
             self.known = None;
         }
         let content = self.content(token);
@@ -210,8 +194,10 @@ impl SlicePlan {
 
     /// Clears a slice that a write of ours has changed, or may still change.
     fn clear(&mut self, now: Instant) -> Step {
-        (self.term, self.published) = (None, None);
-        let Some(token) = self.written else { return Step::Wait(None) };
+        let Some(token) = self.written else {
+            self.phase = Phase::Idle;
+            return Step::Wait(None);
+        };
         let until = self.clear_until(now);
         if let Some(due) = self.due.filter(|due| now < *due) {
             return Step::Wait(Some(due.min(until)));
@@ -246,18 +232,14 @@ impl SlicePlan {
     /// The deadline of the next call of a clearing.
     fn clear_until(&mut self, now: Instant) -> Instant {
         let until = now + self.pace.call_timeout;
-        match self.clearing {
-            None => {
-                (self.due, self.clearing) = (None, Some(Clearing::Awaited(until)));
-                until
-            }
-            Some(Clearing::Awaited(until)) if now < until => until,
-            Some(Clearing::Awaited(_)) => {
-                (self.due, self.clearing) = (None, Some(Clearing::Late));
-                until
-            }
-            Some(Clearing::Late) => until,
+        match self.phase {
+            Phase::Clearing(until) if now < until => return until,
+            Phase::ClearingLate => return until,
+            Phase::Clearing(_) => self.phase = Phase::ClearingLate,
+            Phase::Idle | Phase::Leading(_) => self.phase = Phase::Clearing(until),
         }
+        self.due = None;
+        until
     }
 
     /// Handles the reply to the last call, at `now`.
@@ -267,7 +249,7 @@ impl SlicePlan {
             Reply::Conflict => {
                 (self.known, self.unanswered) = (None, None);
                 // Another program may keep changing the slice, so do not race it.
-                if std::mem::replace(&mut self.has_conflicted, true) {
+                if replace(&mut self.has_conflicted, true) {
                     self.pause(now);
                 }
                 None
@@ -310,45 +292,48 @@ impl SlicePlan {
 
     /// Handles the slice as the API server stored it.
     fn applied(&mut self, slice: Box<SliceObject>, now: Instant) -> Option<Finding> {
-        if self.is_clearing() {
-            self.forget();
-            return slice.content.token.map(Finding::Cleared);
-        }
-        let ours = self.content(self.term?);
-        if slice.content == ours {
+        let term = match &self.phase {
+            Phase::Leading(leading) => leading.term,
+            Phase::Idle | Phase::Clearing(_) | Phase::ClearingLate => {
+                self.forget();
+                return slice.content.token.map(Finding::Cleared);
+            }
+        };
+        if slice.content == self.content(term) {
             return self.found(slice, now);
         }
         self.known = None;
         self.pause(now);
-        self.once(Finding::Altered)
+        self.leading()?.once(Finding::Altered)
     }
 
     /// Delays the next call.
     fn pause(&mut self, now: Instant) {
-        let is_awaited = matches!(self.clearing, Some(Clearing::Awaited(_)));
-        let pause = if is_awaited { self.pace.call_timeout / 8 } else { self.pace.retry_period };
+        let pause = match self.phase {
+            Phase::Clearing(_) => self.pace.call_timeout / 8,
+            Phase::Idle | Phase::Leading(_) | Phase::ClearingLate => self.pace.retry_period,
+        };
         self.due = Some(now + pause);
     }
 
     /// Handles the slice that a leader has read or written.
     fn found(&mut self, slice: Box<SliceObject>, now: Instant) -> Option<Finding> {
-        let ours = self.term?;
+        let ours = self.leading()?.term;
         let foreign = slice.foreign(&self.slice);
         let found = slice.content.token.filter(|found| *found > ours);
         let is_ours = slice.content == self.content(ours);
+        let is_published = is_ours && foreign.is_none() && !self.addresses.is_empty();
         self.known = Some(Known::Slice(slice));
         self.settle_if(is_ours || foreign.is_some(), now);
+        let leading = self.leading()?;
+        let was_published = replace(&mut leading.is_published, is_published);
         if let Some(foreign) = foreign {
-            return self.once(Finding::Foreign(foreign));
+            return leading.once(Finding::Foreign(foreign));
         }
-        if is_ours && self.published != Some(ours) && !self.addresses.is_empty() {
-            self.published = Some(ours);
+        if is_published && !was_published {
             return Some(Finding::Published(ours));
         }
-        if !is_ours {
-            self.published = None;
-        }
-        found.and_then(|found| self.once(Finding::LargerToken { found, ours }))
+        found.and_then(|found| leading.once(Finding::LargerToken { found, ours }))
     }
 
     /// If nothing is left to write, reads again after the check period, or sooner if a clearing may
@@ -357,19 +342,22 @@ impl SlicePlan {
         let known = self.known.as_ref().map(Known::state);
         let is_final = self.unanswered.is_none() || self.unanswered != known;
         let Pace { check_period, retry_period, .. } = self.pace;
-        self.is_settled = is_settled;
+        let Some(leading) = self.leading() else { return };
+        leading.is_settled = is_settled;
         self.due = is_settled.then(|| now + if is_final { check_period } else { retry_period });
     }
 
-    /// The finding, unless it repeats the last one of this term.
-    fn once(&mut self, finding: Finding) -> Option<Finding> {
-        let last = self.reported.replace(finding.clone());
-        (last.as_ref() != Some(&finding)).then_some(finding)
+    const fn leading(&mut self) -> Option<&mut Leading> {
+        match &mut self.phase {
+            Phase::Leading(leading) => Some(leading),
+            Phase::Idle | Phase::Clearing(_) | Phase::ClearingLate => None,
+        }
     }
 
+    /// Ends the clearing.
     fn forget(&mut self) {
-        (self.written, self.unanswered) = (None, None);
-        (self.clearing, self.known) = (None, None);
+        (self.written, self.unanswered, self.known) = (None, None, None);
+        self.phase = Phase::Idle;
     }
 
     fn content(&self, token: FencingToken) -> Content {
@@ -552,6 +540,26 @@ mod tests {
         server.slice = None;
         server.settle(&mut leader, claim(5, 30), at(30));
         assert_eq!(server.routed().0.as_deref(), Some(OLD));
+    }
+
+    #[test]
+    fn each_term_is_written() {
+        let (mut server, mut leader) = (Server::prepared(), plan(OLD));
+        server.settle(&mut leader, claim(5, 0), at(0));
+        assert_eq!(server.settle(&mut leader, claim(7, 1), at(1)), [Finding::Published(token(7))]);
+        assert_eq!(server.routed(), (Some(OLD.to_owned()), Some(token(7))));
+        assert_eq!(server.calls, "GET PUT GET PUT ");
+    }
+
+    #[test]
+    fn altered_slice_is_not_published() {
+        let (mut server, mut leader) = (Server::prepared(), plan(OLD));
+        server.settle(&mut leader, claim(5, 0), at(0));
+        assert_eq!(leader.published(), Some(token(5)));
+        server.strips_endpoints = true;
+        server.slice.as_mut().unwrap()["ports"] = json!([]);
+        assert_eq!(server.settle(&mut leader, claim(5, 14), at(15)), [Finding::Altered]);
+        assert_eq!(leader.published(), None);
     }
 
     #[test]
