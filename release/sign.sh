@@ -15,15 +15,15 @@ source release/signing.sh
 
 rm -f "$folder"/*.sigstore.json
 release/provenance.py release "$SOURCE" "$(git rev-parse HEAD)" "$folder"/* > "$keys/statement"
-"$cosign" sign-blob "${signing[@]}" --bundle "$folder/SHA256SUMS.sigstore.json" \
+"$cosign" sign-blob "${signing[@]}" --bundle "$keys/SHA256SUMS.sigstore.json" \
   "$folder/SHA256SUMS" > /dev/null
-"$cosign" attest-blob "${signing[@]}" --bundle "$folder/provenance.sigstore.json" \
+"$cosign" attest-blob "${signing[@]}" --bundle "$keys/provenance.sigstore.json" \
   --statement "$keys/statement" > /dev/null
 
-"$cosign" verify-blob "${verifying[@]}" --bundle "$folder/SHA256SUMS.sigstore.json" \
+"$cosign" verify-blob "${verifying[@]}" --bundle "$keys/SHA256SUMS.sigstore.json" \
   "$folder/SHA256SUMS"
 for file in "$folder"/*; do
-  [[ $file == *.sigstore.json ]] ||
-    "$cosign" verify-blob-attestation "${verifying[@]}" --type slsaprovenance1 \
-      --bundle "$folder/provenance.sigstore.json" "$file"
+  "$cosign" verify-blob-attestation "${verifying[@]}" --type slsaprovenance1 \
+    --bundle "$keys/provenance.sigstore.json" "$file"
 done
+mv "$keys"/*.sigstore.json "$folder/" # both, or none after a failure

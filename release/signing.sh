@@ -6,6 +6,12 @@
 #   SOURCE=URL             where the sources are
 : "${KEY:?set KEY to the private key for the signatures, as cosign takes it}"
 : "${SOURCE:?set SOURCE to the URL of the sources}"
+if [[ -f $KEY && -z ${COSIGN_PASSWORD+set} && -t 0 ]]; then
+  # cosign would ask for each signature.
+  read -rsp "Password of $KEY: " COSIGN_PASSWORD
+  echo >&2
+  export COSIGN_PASSWORD
+fi
 cosign=$(release/tools.sh cosign)
 signing=(--key "$KEY" --yes --tlog-upload=false --use-signing-config=false)
 verifying=(--key "$keys/key.pub" --insecure-ignore-tlog=true)
