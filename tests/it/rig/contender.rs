@@ -123,14 +123,19 @@ impl<'a, S: Store> Contender<'a, S> {
     }
 
     /// The last such moment, once it has passed. A peer cancels its work, and a kill ends both. A
-    /// promise of ours is valid until it expires, even if the sidecar ends.
+    /// promise of ours is valid until it expires, even if the sidecar ends. A kill may end it before
+    /// its first promise.
     pub(crate) fn stopped(&self) -> Option<Moment> {
         match &self.process {
             Side::Theirs(theirs) => theirs
                 .first_logged("work_cancelled")
                 .map(|since_boot| self.rig.moment(since_boot))
                 .or(self.killed),
-            Side::Ours(ours) => ours.ended().map(|_| self.rig.last_promise(ours)),
+            Side::Ours(ours) => {
+                let end = ours.ended()?;
+                let has_promised = self.rig.first_promise(ours).is_some();
+                Some(if has_promised { self.rig.last_promise(ours) } else { end.seen })
+            }
         }
     }
 
