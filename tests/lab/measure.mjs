@@ -3,17 +3,16 @@
 //     tests/lab/run.sh; LAB=target/lab/lab.html CHROMIUM=$(command -v chromium) \
 //       node target/lab/tests/measure.mjs
 //
-// Touches only the browser. The figures of two shared cores under a load of 8 to 12, with software
-// rendering:
+// Touches only the browser. The figures of three runs on two cores, with software rendering:
 //
 // | figure | aim | measured |
 // |---|---|---|
-// | frames a second, nine processes at speed 1 | 60 | 45 to 56 |
-// | a jump over 1,390,643 events, median and longest of 40 | 100 ms | 13 and 70 ms |
-// | simulation, as a multiple of real time, five times | 200,000 | 85,000 to 213,000 |
+// | frames a second, nine processes at speed 1 | 60 | 59.5 to 60 |
+// | a jump over 1,390,643 events, median and longest of 40 | 100 ms | 13 to 18 and 25 to 44 ms |
+// | simulation, as a multiple of real time, five times | 200,000 | 206,000 to 338,000 |
 //
-// The simulation is slowest in the first round. Under half of that load, all frames and 141,000 to
-// 233,000 times real time were measured.
+// The simulation is slowest in the first round. Beside other work, at a load of 8 to 12, it was 45
+// to 56 frames a second, 231 ms for the longest jump, and 74,000 to 244,000 times real time.
 
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
