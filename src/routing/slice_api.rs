@@ -61,7 +61,8 @@ impl SliceError {
     /// Whether the API server answered that it did not carry out the call.
     pub(super) const fn is_refusal(&self) -> bool {
         match self {
-            Self::Status { code, .. } => matches!(*code, 400..500),
+            // A proxy answers 408 also for a request that it has passed on.
+            Self::Status { code, .. } => matches!(*code, 400..=407 | 409..500),
             Self::NoRights { .. } | Self::MayNotCreate(_) | Self::NotCalled(_) => true,
             Self::Invalid(_) | Self::TooLarge | Self::Transport(_) | Self::TimedOut => false,
         }
@@ -130,5 +131,18 @@ impl From<BodyError> for SliceError {
             BodyError::TooLarge => Self::TooLarge,
             BodyError::Broken(error) => Self::Transport(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_answer_that_nothing_was_done_is_a_refusal() {
+        let answered = |code| SliceError::Status { code, message: String::new() }.is_refusal();
+        assert!([400, 403, 404, 409, 422, 429].into_iter().all(answered));
+        assert!(![200, 408, 500, 503, 504].into_iter().any(answered));
+        assert!(!SliceError::TimedOut.is_refusal());
     }
 }
