@@ -126,7 +126,7 @@ impl Registry {
         if let Fault::Interrupted(number) = fault {
             wait_for(PUSH, "the push hangs", || (lines().len() > *number).then_some(()));
             let group = Pid::from_child(&push);
-            kill_process_group(group, Signal::INT).unwrap();
+            kill_process_group(group, Signal::TERM).unwrap();
         }
         let (succeeded, output) = ended(push);
         (succeeded, output, lines().split_off(1))
